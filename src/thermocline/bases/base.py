@@ -1,0 +1,81 @@
+"""What a base is: a normalised density that can be sampled exactly."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+
+from thermocline.errors import ThermoclineError
+from thermocline.pytree import pytree
+from thermocline.target import named_leaves
+
+
+class NormalisedDensity(Protocol):
+    """Anything with these two methods is a base."""
+
+    def log_density(self, position: Any) -> jax.Array: ...
+    def sample(self, key: jax.Array) -> Any: ...
+
+
+@pytree
+class Base:
+    """A base from any pair of functions: a prior, an encoder, a flow.
+
+    `log_density(position)` must be *normalised*: the evidence is relative to it.
+    `sample(key)` draws one position exactly. Arrays that the functions use may be passed
+    as leaves with `jax.tree_util.Partial`.
+    """
+
+    log_density: Callable[[Any], Any]
+    sample: Callable[[jax.Array], Any]
+
+    def __post_init__(self) -> None:
+        for name in ("log_density", "sample"):
+            function = getattr(self, name)
+            if callable(function) and not isinstance(function, Partial):
+                object.__setattr__(self, name, Partial(function))
+
+
+class BaseFit(NamedTuple):
+    """A base fitted to a target, with an approximation of its log evidence."""
+
+    base: NormalisedDensity
+    log_zeta: float
+    num_gradients: int = 0
+    log_zeta_is: str = "estimate"  # or "lower bound", "upper bound"
+
+
+def check_base(base: NormalisedDensity, initial_position: Any) -> None:
+    """A draw of the base must look like a position of the target, and have a density."""
+    for method in ("log_density", "sample"):
+        if not callable(getattr(base, method, None)):
+            raise ThermoclineError(f"the base has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample).")
+    draw = jax.eval_shape(base.sample, jax.random.key(0))
+    expected = {name: np.shape(leaf) for name, leaf in named_leaves(initial_position).items()}
+    actual = {name: leaf.shape for name, leaf in named_leaves(draw).items()}
+    if expected != actual or jax.tree.structure(draw) != jax.tree.structure(initial_position):
+        raise ThermoclineError(
+            f"the base draws positions of shape {actual} but the target lives on {expected}; "
+            "a base must sample the same PyTree as `initial_position`."
+        )
+    value = jax.eval_shape(base.log_density, draw)
+    if getattr(value, "shape", None) != ():
+        raise ThermoclineError(f"the base's log_density returns {value} where one number is needed.")
+
+
+def fresh_draws(key: jax.Array, base: NormalisedDensity, num_draws: int) -> jax.Array:
+    """Independent exact draws, ravelled, one a row."""
+    return jax.vmap(lambda key: ravel_pytree(base.sample(key))[0])(jax.random.split(key, num_draws))
+
+
+def initial_scale(base: NormalisedDensity, draws: jax.Array) -> jax.Array:
+    """The base's own scale where it states one, else the spread of its exact draws."""
+    stated = getattr(base, "scale_tril", None)
+    if stated is not None:
+        return stated
+    spread = jnp.std(draws, axis=0)
+    return jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)

@@ -1,0 +1,106 @@
+"""Nothing lost: a run's folder of draws, and the small state that says how much of it counts."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.draws import Draws
+from thermocline.errors import CheckpointError
+
+STATE = "state.npz"
+
+
+class Progress(NamedTuple):
+    """Where a run stands: which round, how far into it, and how many steps in all."""
+
+    round_index: int
+    offset: int
+    step: int
+
+
+class Checkpoint:
+    """A folder with `state.npz`, replaced whole, and one file of draws a chunk, never rewritten.
+
+    Arrays are stored by position in the run's own PyTree, so nothing is executed on load; a
+    fingerprint of target, base, options and devices tells whether they belong to this run.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
+        self.folder = Path(folder)
+        self.fingerprint = fingerprint
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def exists(self) -> bool:
+        return (self.folder / STATE).exists()
+
+    def save(self, progress: Progress, tree: Any) -> None:
+        """Replace the state; a reader sees the old one or the new one, never half of one."""
+        arrays = {f"leaf_{i}": _to_storable(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+        header = json.dumps({"progress": progress._asdict(), "fingerprint": self.fingerprint})
+        _write(self.folder / STATE, {"header": np.array(header), **arrays})
+
+    def append(self, first_step: int, draws: Draws) -> None:
+        """Store a chunk of draws that began at `first_step`."""
+        _write(self.folder / f"draws_{first_step:012d}.npz", draws._asdict())
+
+    def load(self, like: Any) -> tuple[Progress, Any, list[Draws]]:
+        """The stored state in the shape of `like`, and the chunks of draws it counts."""
+        stored = _read(self.folder / STATE)
+        try:
+            header = json.loads(str(stored["header"]))
+            progress, fingerprint = Progress(**header["progress"]), header["fingerprint"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{self.folder / STATE} is not a thermocline checkpoint; remove the folder.") from error
+        differing = [name for name, value in self.fingerprint.items() if fingerprint.get(name) != value]
+        if differing:
+            raise CheckpointError(
+                f"the checkpoint in {self.folder} belongs to another run: {', '.join(differing)} differ"
+                f"{'s' if len(differing) == 1 else ''}. Resume with the same call, or choose an empty folder."
+            )
+        leaves, structure = jax.tree.flatten(like)
+        restored = [_restore(stored.get(f"leaf_{i}"), leaf, self.folder) for i, leaf in enumerate(leaves)]
+        return progress, jax.tree.unflatten(structure, restored), self._chunks(progress.step)
+
+    def _chunks(self, last_step: int) -> list[Draws]:
+        """Chunks that began before `last_step`; later ones were written by a run that was cut off."""
+        chunks = []
+        for path in sorted(self.folder.glob("draws_*.npz")):
+            if int(path.stem.split("_")[1]) < last_step:
+                stored = _read(path)
+                chunks.append(Draws(**{name: stored[name] for name in Draws._fields}))
+        return chunks
+
+
+def _write(path: Path, arrays: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        np.savez(file, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder.") from error
+
+
+def _to_storable(leaf: Any) -> np.ndarray:
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(leaf))
+    return np.asarray(leaf)
+
+
+def _restore(stored: np.ndarray | None, like: Any, folder: Path) -> Any:
+    if stored is None or stored.shape != np.shape(like) or stored.dtype != np.asarray(like).dtype:
+        raise CheckpointError(f"the state in {folder} does not have the shape of this run; choose an empty folder.")
+    return jnp.asarray(stored) if isinstance(like, jax.Array) else stored

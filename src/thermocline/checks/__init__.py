@@ -1,0 +1,34 @@
+"""Checks: what can go wrong, each measured against a limit; together they make the verdict."""
+
+from collections.abc import Callable
+
+from thermocline.checks.base import check_base_law, check_base_moments, check_lower_bound
+from thermocline.checks.check import Check, Context, Verdict, verdict_of
+from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
+from thermocline.checks.moves import check_divergences, check_nonfinite
+from thermocline.checks.temperature import check_has_evidence, check_occupancy, check_round_trips
+from thermocline.checks.weights import check_error, check_weights
+
+CHECKS: dict[str, Callable[[Context], list[Check]]] = {
+    "evidence": check_has_evidence,
+    "round trips": check_round_trips,
+    "occupancy": check_occupancy,
+    "r-hat": check_r_hat,
+    "effective size": check_effective_size,
+    "agreement": check_agreement,
+    "weights": check_weights,
+    "error": check_error,
+    "base moments": check_base_moments,
+    "base law": check_base_law,
+    "lower bound": check_lower_bound,
+    "divergences": check_divergences,
+    "non-finite": check_nonfinite,
+}
+
+
+def run_checks(context: Context) -> tuple[Check, ...]:
+    """Every check, in the order of the registry."""
+    return tuple(check for function in CHECKS.values() for check in function(context))
+
+
+__all__ = ["CHECKS", "Check", "Context", "Verdict", "run_checks", "verdict_of"]

@@ -1,0 +1,80 @@
+"""Do the draws know the base: the paper's test with its known moments (section 5), and more.
+
+Necessary, not sufficient: a chain can know the base and have missed a mode of the target.
+"""
+
+import numpy as np
+from scipy import stats
+
+from thermocline.checks.check import Check, Context, at_least
+from thermocline.estimators import expectation
+
+P_LIMITS = 1e-3, 1e-6
+LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
+
+
+def check_base_moments(context: Context) -> list[Check]:
+    """Every coordinate under the base, known against estimated, with Bonferroni's correction.
+
+    Mean and variance where the base states them, else quartiles of fresh draws (a prior may have no moments).
+    """
+    if not context.has_evidence:
+        return []
+    supported = np.isfinite(context.base_log_ratio)
+    exact = context.base_mean is not None and context.base_variance is not None and context.log_support.value == 0
+    p_values = []
+    for i in range(context.base_position.shape[1]):
+        values, log_weight = context.draws.position[..., i], context.draws.log_weight_base
+        if exact:
+            offset = values - context.base_mean[i]
+            p_values.append(_p_value(offset, log_weight, 0.0, 0.0))
+            p_values.append(_p_value(offset**2, log_weight, context.base_variance[i], 0.0))
+        else:
+            p_values += _law_p_values(values, log_weight, context.base_position[supported, i], (0.25, 0.5, 0.75))
+    return [at_least("base moments (p)", _corrected(p_values), *P_LIMITS,
+                     "The draws do not reproduce the base's own moments: chains have not explored the path; draw more.")]
+
+
+def check_base_law(context: Context) -> list[Check]:
+    """The law of r under fresh draws of the base against its weighted estimate, at five of its quantiles."""
+    if not context.has_evidence:
+        return []
+    fresh = context.base_log_ratio[np.isfinite(context.base_log_ratio)]
+    p_values = _law_p_values(context.draws.log_ratio, context.draws.log_weight_base, fresh, LAW_POINTS)
+    return [at_least("law of r under the base (p)", _corrected(p_values), *P_LIMITS,
+                     "The draws weighted for the base have another law of r than fresh draws of it: draw more.")]
+
+
+def check_lower_bound(context: Context) -> list[Check]:
+    """E_base[r] + log zeta <= log Z, from fresh draws: a bound up to its own error."""
+    if context.log_evidence is None or context.log_support.value < 0:
+        return []
+    bound = context.base_log_ratio.mean() + context.log_zeta
+    error = np.hypot(context.base_log_ratio.std() / np.sqrt(context.base_log_ratio.size),
+                     context.log_evidence.standard_error)
+    excess = (bound - context.log_evidence.value) / error if error > 0 else 0.0
+    return [at_least("evidence above its lower bound (p)", float(stats.norm.sf(excess)), *P_LIMITS,
+                     "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target.")]
+
+
+def _law_p_values(values: np.ndarray, log_weight: np.ndarray, fresh: np.ndarray, probabilities: tuple[float, ...]) -> list[float]:
+    """Weighted shares below quantiles of fresh draws, against the shares of the fresh draws themselves."""
+    p_values = []
+    for point in np.quantile(fresh, probabilities):
+        share = float(np.mean(fresh <= point))
+        error = np.sqrt(share * (1 - share) / fresh.size)
+        p_values.append(_p_value((values <= point).astype(float), log_weight, share, error))
+    return p_values
+
+
+def _p_value(values: np.ndarray, log_weight: np.ndarray, known: float, known_error: float) -> float:
+    """Two-sided p-value of a weighted mean against a known one."""
+    estimate = expectation(values, log_weight)
+    error = np.hypot(estimate.standard_error, known_error)
+    if error == 0:
+        return 1.0
+    return float(2 * stats.t.sf(abs(estimate.value - known) / error, max(estimate.dof, 1)))
+
+
+def _corrected(p_values: list[float]) -> float:
+    return min(1.0, min(p_values) * len(p_values))

@@ -1,0 +1,61 @@
+"""What a check is, and how checks make a verdict."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from thermocline.draws import Draws
+from thermocline.estimators import Estimate
+
+Verdict = Literal["ok", "suspect", "failed"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that can go wrong: what was measured, against which limit, and what to do."""
+
+    name: str
+    value: float
+    limit: float
+    status: Verdict
+    advice: str
+
+    @property
+    def passed(self) -> bool:
+        return self.status == "ok"
+
+
+class Context(NamedTuple):
+    """What checks may look at besides the draws."""
+
+    draws: Draws
+    parameters: dict[str, np.ndarray]  # unconstrained scalars by name, (chain, draw)
+    has_evidence: bool
+    log_evidence: Estimate | None
+    log_zeta: float
+    log_support: Estimate
+    log_prior: np.ndarray | None  # -f at `betas`
+    betas: np.ndarray
+    base_log_ratio: np.ndarray  # of fresh exact draws of the base
+    base_position: np.ndarray
+    base_mean: np.ndarray | None  # exact, where the base states its moments
+    base_variance: np.ndarray | None
+
+
+def at_least(name: str, value: float, suspect: float, failed: float, advice: str) -> Check:
+    """Passes when `value` reaches `suspect`; NaN fails."""
+    status: Verdict = "ok" if value >= suspect else "suspect" if value >= failed else "failed"
+    return Check(name, float(value), suspect, status, advice)
+
+
+def at_most(name: str, value: float, suspect: float, failed: float, advice: str) -> Check:
+    """Passes when `value` stays within `suspect`; NaN fails."""
+    status: Verdict = "ok" if value <= suspect else "suspect" if value <= failed else "failed"
+    return Check(name, float(value), suspect, status, advice)
+
+
+def verdict_of(checks: tuple[Check, ...]) -> Verdict:
+    """The worst status of all."""
+    statuses = {check.status for check in checks}
+    return "failed" if "failed" in statuses else "suspect" if "suspect" in statuses else "ok"

@@ -1,0 +1,33 @@
+"""Did temperature mix: journeys along the path, and how evenly it was occupied."""
+
+import numpy as np
+
+from thermocline.checks.check import Check, Context, at_least
+from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.log_partition import beta_marginal
+
+
+def check_round_trips(context: Context) -> list[Check]:
+    """Independent journeys are what a tempered answer rests on."""
+    if not context.has_evidence:
+        return []
+    trips = round_trips(context.draws.log_weight_target, context.draws.log_weight_base).sum()
+    return [at_least("round trips", trips, 20, 5, "Chains travelled too seldom between base and target to know the error: "
+                     "draw more, or fit a base closer to the target.")]
+
+
+def check_occupancy(context: Context) -> list[Check]:
+    """The lowest density of beta, relative to its mean."""
+    if context.log_prior is None:
+        return []
+    density = beta_marginal(context.draws, context.log_prior, context.betas).value
+    return [at_least("occupancy of beta", float(density.min() / np.mean(density)), 0.02, 1e-4,
+                     "Some temperatures were hardly visited: warm up longer, or use a law that learns its bias.")]
+
+
+def check_has_evidence(context: Context) -> list[Check]:
+    """Says why there is no evidence, where there is none."""
+    if context.has_evidence:
+        return []
+    return [Check("evidence", np.nan, np.nan, "ok", "This method stays at beta = 1 and estimates no evidence; "
+                  "use a tempered method for one.")]

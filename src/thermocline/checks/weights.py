@@ -1,0 +1,34 @@
+"""Can the weights be averaged: effective sizes, tails, and whether the error is known at all."""
+
+import numpy as np
+
+from thermocline.checks.check import Check, Context, at_least, at_most
+from thermocline.estimators.convergence import pareto_k
+from thermocline.estimators.estimate import mean_error
+from thermocline.estimators.evidence import relative
+
+
+def check_weights(context: Context) -> list[Check]:
+    """Effective number of weights (with autocorrelation) and Pareto k, at both ends of the path."""
+    if not context.has_evidence:
+        return []
+    checks = []
+    for end, log_weight in (("target", context.draws.log_weight_target), ("base", context.draws.log_weight_base)):
+        error, _ = mean_error(relative(log_weight)[0])
+        size = error**-2 if error > 0 else float(log_weight.size)
+        checks.append(at_least(f"effective weights ({end})", size, 100, 15,
+                               f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target."))
+        checks.append(at_most(f"Pareto k ({end})", pareto_k(log_weight), 0.7, 1.0,
+                              f"The weights of the {end} have a heavy tail, so their mean may not settle: "
+                              "use a base with heavier tails or closer to the target."))
+    return checks
+
+
+def check_error(context: Context) -> list[Check]:
+    """Degrees of freedom behind the standard error of log Z."""
+    if context.log_evidence is None:
+        return []
+    known = np.isfinite(context.log_evidence.value) and context.log_evidence.standard_error > 0
+    dof = context.log_evidence.dof if known and np.isfinite(context.log_evidence.standard_error) else 0.0
+    return [at_least("degrees of freedom of the error", dof, 8, 3,
+                     "The error of log Z rests on too few independent pieces: run more or longer chains.")]

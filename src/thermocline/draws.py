@@ -1,0 +1,27 @@
+"""The one record that every method returns."""
+
+from typing import NamedTuple
+
+import jax
+
+
+class Draw(NamedTuple):
+    r"""One step of one chain; stacked, the leading axes are (chain, draw).
+
+    With $r$ the log ratio and $N(r) = \int \exp(\beta r - f(\beta))\,d\beta$ the mass of the
+    law of beta, the weights are $w_1 = e^r/N$ for the target and $w_0 = 1/N$ for the base
+    (eq. ct-norm-const-estimator).
+    """
+
+    position: jax.Array  # ravelled, unconstrained
+    inverse_temperature: jax.Array
+    log_ratio: jax.Array  # r = log target - log zeta - log base, at `position`
+    log_weight_target: jax.Array
+    log_weight_base: jax.Array
+    acceptance: jax.Array  # mean probability of accepting the move
+    is_divergent: jax.Array  # the energy error left the range an integrator can have
+    is_nonfinite: jax.Array  # the move met a NaN (or +inf) and was rejected
+    num_gradients: jax.Array
+
+
+Draws = Draw  # the same fields, with leading axes (chain, draw)

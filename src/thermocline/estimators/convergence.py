@@ -1,0 +1,106 @@
+"""Effective sizes and agreement between chains, for weighted draws."""
+
+import numpy as np
+from scipy import stats
+
+from thermocline.estimators.estimate import mean_error
+from thermocline.estimators.evidence import relative
+
+
+def pseudo_values(values: np.ndarray, log_weight: np.ndarray) -> np.ndarray:
+    """What each draw contributes to the weighted mean: mean + w (value - mean), with w relative to its mean."""
+    weight, _ = relative(log_weight)
+    mean = np.mean(weight * values)
+    return mean + weight * (values - mean)
+
+
+def effective_size(values: np.ndarray, log_weight: np.ndarray) -> float:
+    """Independent draws of the weighted law that would give the mean of `values` with the same error."""
+    weight, _ = relative(log_weight)
+    mean = np.mean(weight * values)
+    variance = np.mean(weight * (values - mean) ** 2)
+    error, _ = mean_error(weight * (values - mean))
+    return float(variance / error**2) if error > 0 else float(values.size)
+
+
+def r_hat(values: np.ndarray) -> float:
+    """Split-chain potential scale reduction of (chain, draw) values; weighted draws pass their pseudo-values."""
+    half = values.shape[1] // 2
+    if half < 2:
+        return np.inf
+    halves = np.concatenate([values[:, :half], values[:, -half:]])
+    within = halves.var(axis=1, ddof=1).mean()
+    between = halves.mean(axis=1).var(ddof=1)
+    if within == 0:
+        return 1.0 if between == 0 else np.inf
+    return float(np.sqrt((half - 1) / half + between / within))
+
+
+def weight_effective_size(log_weight: np.ndarray) -> float:
+    """Kish's effective number of weights, as if draws were independent."""
+    weight, _ = relative(log_weight)
+    return float(weight.size / np.mean(weight**2))
+
+
+def pareto_k(log_weight: np.ndarray) -> float:
+    """Tail index of the largest weights (Vehtari et al. 2024): above 0.7 a mean of weights is not to be believed.
+
+    The generalised Pareto is fitted to the upper tail by Zhang and Stephens' (2009) posterior mean.
+    Weights bounded within a factor of a few have a tail index far below zero, returned as it is.
+    """
+    weight, _ = relative(np.ravel(log_weight))
+    size = int(min(0.2 * weight.size, 3 * np.sqrt(weight.size)))
+    if size < 5:
+        return np.inf
+    ordered = np.sort(weight)
+    excess = ordered[-size:] - ordered[-size - 1]
+    if excess[-1] <= 1e-10 * ordered[-1]:
+        return -np.inf
+    excess = np.maximum(excess, 1e-300)
+    return _fit_pareto_shape(excess)
+
+
+def _fit_pareto_shape(excess: np.ndarray) -> float:
+    """Shape of the generalised Pareto law of sorted, positive excesses, shrunk weakly towards 0.5."""
+    size = excess.size
+    num_grid = 30 + int(np.sqrt(size))
+    quartile = excess[int(size / 4 + 0.5) - 1]
+    grid = 1 / excess[-1] + (1 - np.sqrt(num_grid / (np.arange(1, num_grid + 1) - 0.5))) / (3 * quartile)
+    shape = np.mean(np.log1p(-grid[:, None] * excess), axis=1)
+    likelihood = size * (np.log(-grid / shape) - shape - 1)
+    weight = 1 / np.sum(np.exp(likelihood - likelihood[:, None]), axis=1)
+    rate = np.sum(grid * weight) / np.sum(weight)
+    fitted = np.mean(np.log1p(-rate * excess))
+    return float((size * fitted + 10 * 0.5) / (size + 10))
+
+
+def round_trips(log_weight_target: np.ndarray, log_weight_base: np.ndarray) -> np.ndarray:
+    """Journeys from base to target and back, by each chain.
+
+    A draw is at an end of the path when it carries at least half the average weight for that end: a
+    measure that needs no threshold on beta, which means different things on different paths.
+    """
+    at_target = relative(log_weight_target)[0] >= 0.5
+    at_base = relative(log_weight_base)[0] >= 0.5
+    return np.array([_count_trips(target, base) for target, base in zip(at_target, at_base, strict=True)])
+
+
+def _count_trips(at_target: np.ndarray, at_base: np.ndarray) -> int:
+    """Completed alternations; a draw at both ends makes both visits."""
+    visits = np.where(at_target & at_base, 2, np.where(at_target, 1, np.where(at_base, -1, 0)))
+    visits = visits[visits != 0]
+    crossings, last = 0, 0
+    for visit in visits:
+        if visit == 2:
+            crossings += 2 if last == 0 else 1
+            last = -last if last else 1
+        elif visit != last:
+            crossings += last != 0
+            last = visit
+    return int(crossings // 2)
+
+
+def difference_p_value(first: float, first_error: float, second: float, second_error: float) -> float:
+    """Two-sided p-value that two independent estimates share one truth."""
+    error = np.hypot(first_error, second_error)
+    return float(2 * stats.norm.sf(abs(first - second) / error)) if error > 0 else float(first == second)

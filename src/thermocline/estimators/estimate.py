@@ -1,0 +1,113 @@
+"""A number with its standard error, and how an error is found from correlated draws."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+BATCH_LENGTH = 10  # in autocorrelation times
+MOST_BATCHES = 256
+DISAGREEMENT = 0.01  # level at which chains are found to disagree more than their batches explain
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, its standard error, and the degrees of freedom of its t law."""
+
+    value: float
+    standard_error: float
+    dof: float
+
+    def interval(self, probability: float = 0.95) -> tuple[float, float]:
+        """The central confidence interval of the t law."""
+        reach = stats.t.ppf(0.5 + probability / 2, max(self.dof, 1)) * self.standard_error
+        return self.value - reach, self.value + reach
+
+    def z_score(self, truth: float) -> float:
+        """Distance to the truth in errors, mapped through the t law to a standard normal."""
+        t = (self.value - truth) / self.standard_error
+        log_tail = stats.t.logsf(abs(t), max(self.dof, 1))
+        return float(np.sign(t) * -_normal_ppf_of_log(log_tail))
+
+    def __add__(self, other: "Estimate | float") -> "Estimate":
+        """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
+        if not isinstance(other, Estimate):
+            return Estimate(self.value + other, self.standard_error, self.dof)
+        variances = np.array([self.standard_error**2, other.standard_error**2])
+        total = variances.sum()
+        shares = variances**2 / np.maximum([self.dof, other.dof], 1)
+        dof = total**2 / shares.sum() if total > 0 else min(self.dof, other.dof)
+        return Estimate(self.value + other.value, float(np.sqrt(total)), float(dof))
+
+    def __str__(self) -> str:
+        if not (np.isfinite(self.standard_error) and self.standard_error > 0):
+            return f"{self.value:.4g} ± {self.standard_error:.2g}"
+        digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 12))
+        return f"{self.value:.{digits}f} ± {self.standard_error:.{digits}f}"
+
+
+def _normal_ppf_of_log(log_probability: float) -> float:
+    """Standard normal quantile of a probability given by its log, also far in the tail."""
+    from scipy.special import ndtri_exp
+
+    return float(ndtri_exp(log_probability))
+
+
+class Batches(NamedTuple):
+    """Near-equal runs of draws, long against the autocorrelation, that count as independent."""
+
+    edges: np.ndarray  # of the batches within a chain
+    num_chains: int
+
+    @property
+    def count(self) -> int:
+        return self.num_chains * (len(self.edges) - 1)
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sum of (chain, draw) values over each batch, flat."""
+        return np.add.reduceat(values, self.edges[:-1], axis=1).ravel()
+
+
+def autocorrelation_time(values: np.ndarray) -> float:
+    """Integrated autocorrelation time in draws, by Geyer's initial monotone sequence over all chains."""
+    num_draws = values.shape[1]
+    centred = values - values.mean()
+    size = 2 ** int(np.ceil(np.log2(2 * num_draws)))
+    spectrum = np.fft.rfft(centred, size, axis=1)
+    covariance = np.fft.irfft(np.mean(np.abs(spectrum) ** 2, axis=0), size)[:num_draws] / num_draws
+    if not covariance[0] > 0:
+        return 1.0
+    correlation = covariance / covariance[0]
+    pairs = correlation[: 2 * (num_draws // 2)].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs <= 0)
+    pairs = np.minimum.accumulate(pairs[: negative[0] if negative.size else None])
+    return float(max(2 * pairs.sum() - 1, 1.0))
+
+
+def batches_for(influence: np.ndarray) -> Batches:
+    """Batches of at least ten autocorrelation times; whole chains where they are too short for two."""
+    num_chains, num_draws = influence.shape
+    length = BATCH_LENGTH * autocorrelation_time(influence)
+    most = max(2, MOST_BATCHES // num_chains)
+    fewest = 1 if num_chains >= 4 else min(4, num_draws)
+    per_chain = int(np.clip(num_draws // length, fewest, most))
+    return Batches(np.linspace(0, num_draws, per_chain + 1).astype(int), num_chains)
+
+
+def mean_error(influence: np.ndarray, batches: Batches | None = None) -> tuple[float, float]:
+    """Standard error of the mean of (chain, draw) values, and its degrees of freedom.
+
+    From batch means over all chains. Where the means of whole chains spread more than those batches
+    can explain, the chains have not mixed and only they count as independent.
+    """
+    batches = batches_for(influence) if batches is None else batches
+    num_chains, num_draws = influence.shape
+    means = batches.sums(influence) * (batches.count / influence.size)
+    error = means.std(ddof=1) / np.sqrt(batches.count) if batches.count > 1 else np.inf
+    dof = batches.count - 1
+    if num_chains >= 4 and batches.count > num_chains:
+        between = influence.mean(axis=1).std(ddof=1) / np.sqrt(num_chains)
+        if error == 0 or stats.f.sf((between / error) ** 2, num_chains - 1, dof) < DISAGREEMENT:
+            return float(between), float(num_chains - 1)
+    return float(error), float(dof)

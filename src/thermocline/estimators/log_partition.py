@@ -1,0 +1,80 @@
+"""The partition function along the path, the marginal of beta, and Appendix A's bounds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thermocline.draws import Draws
+from thermocline.estimators.estimate import Estimate, mean_error
+from thermocline.estimators.evidence import log_ratio_of_means, relative
+from thermocline.estimators.expectation import expectation
+
+
+class Curve(NamedTuple):
+    """A function of beta, with the standard error at each value."""
+
+    betas: np.ndarray
+    value: np.ndarray
+    standard_error: np.ndarray
+
+
+class Bounds(NamedTuple):
+    """Estimates of the two sides that enclose log z(beta); not certificates."""
+
+    betas: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def log_partition(draws: Draws, log_zeta: float, log_support: Estimate, betas: np.ndarray) -> Curve:
+    """log z(beta) at any beta: the draws reweighted by exp(beta r)/N (eq. partition-function)."""
+    estimates = []
+    for beta in betas:
+        if beta == 0:  # z(0) = 1: the base is normalised
+            estimates.append(Estimate(0.0, 0.0, np.inf))
+            continue
+        log_weight = beta * draws.log_ratio + draws.log_weight_base
+        ratio = log_ratio_of_means(log_weight, draws.log_weight_base)
+        estimates.append(ratio + beta * log_zeta + log_support)
+    return Curve(np.asarray(betas), np.array([e.value for e in estimates]),
+                 np.array([e.standard_error for e in estimates]))
+
+
+def beta_marginal(draws: Draws, log_prior: np.ndarray, betas: np.ndarray) -> Curve:
+    """The density of beta itself, as the mean of its conditionals (eq. ct-beta-marginal); `log_prior` is -f(betas)."""
+    values, errors = [], []
+    for beta, log_weight in zip(betas, log_prior, strict=True):
+        density = np.exp(beta * draws.log_ratio + log_weight + draws.log_weight_base)
+        values.append(density.mean())
+        errors.append(mean_error(density)[0])
+    return Curve(np.asarray(betas), np.array(values), np.array(errors))
+
+
+def kl_base_to_target(draws: Draws, log_support: Estimate) -> float:
+    """d(base to target) = log Z - log zeta - E_base[r] (eq. kl-base-to-target); infinite off the support."""
+    if log_support.value < 0:
+        return np.inf
+    evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value
+    return max(evidence - expectation(draws.log_ratio, draws.log_weight_base).value, 0.0)
+
+
+def kl_target_to_base(draws: Draws, log_support: Estimate) -> float:
+    """d(target to base) = E_target[r] - (log Z - log zeta)."""
+    evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value + log_support.value
+    return max(expectation(draws.log_ratio, draws.log_weight_target).value - evidence, 0.0)
+
+
+def log_partition_bounds(draws: Draws, log_zeta: float, log_support: Estimate, betas: np.ndarray) -> Bounds:
+    """beta log Z - min(beta d(b to t), (1 - beta) d(t to b)) <= log z(beta) <= beta log Z (Appendix A)."""
+    betas = np.asarray(betas)
+    evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value + log_zeta + log_support.value
+    with np.errstate(invalid="ignore"):
+        forward = np.where(betas > 0, betas * kl_base_to_target(draws, log_support), 0.0)
+    slack = np.minimum(forward, (1 - betas) * kl_target_to_base(draws, log_support))
+    return Bounds(betas, betas * evidence - slack, betas * evidence)
+
+
+def mean_log_ratio(draws: Draws, beta: float) -> float:
+    """E[r | beta], Rao-Blackwellised: the slope of log z(beta) - beta log zeta."""
+    weight, _ = relative(beta * draws.log_ratio + draws.log_weight_base)
+    return float(np.mean(weight * draws.log_ratio))

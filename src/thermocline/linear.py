@@ -1,0 +1,47 @@
+r"""Scale factors $L$ of a covariance $LL^\top$: a vector is a diagonal, a matrix is lower triangular.
+
+A Gaussian base and the metric of a mover are both one of these.
+"""
+
+import jax
+import jax.numpy as jnp
+
+
+def multiply(scale: jax.Array, vector: jax.Array) -> jax.Array:
+    """L v."""
+    return scale * vector if scale.ndim == 1 else scale @ vector
+
+
+def multiply_transposed(scale: jax.Array, vector: jax.Array) -> jax.Array:
+    """Lᵀ v."""
+    return scale * vector if scale.ndim == 1 else vector @ scale
+
+
+def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
+    """L⁻¹ v."""
+    if scale.ndim == 1:
+        return vector / scale
+    return jax.scipy.linalg.solve_triangular(scale, vector, lower=True)
+
+
+def log_determinant(scale: jax.Array) -> jax.Array:
+    """log |det L|."""
+    diagonal = scale if scale.ndim == 1 else jnp.diagonal(scale)
+    return jnp.sum(jnp.log(jnp.abs(diagonal)))
+
+
+def covariance(scale: jax.Array) -> jax.Array:
+    """L Lᵀ: the variances for a diagonal, the matrix otherwise."""
+    return scale**2 if scale.ndim == 1 else scale @ scale.T
+
+
+def factor(covariance: jax.Array) -> jax.Array:
+    """The scale of a covariance: the inverse of `covariance`."""
+    return jnp.sqrt(covariance) if covariance.ndim == 1 else jnp.linalg.cholesky(covariance)
+
+
+def append(scale: jax.Array, entry: jax.Array) -> jax.Array:
+    """The scale of one more, independent coordinate."""
+    if scale.ndim == 1:
+        return jnp.append(scale, entry)
+    return jax.scipy.linalg.block_diag(scale, jnp.reshape(entry, (1, 1)))

@@ -1,0 +1,72 @@
+"""Gibbs continuous tempering: beta | x exactly, then x | beta by a mover (paper, section 5)."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from thermocline.draws import Draw, Draws
+from thermocline.methods import tuning as tune
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import HMC, Keys, Mover
+from thermocline.paths import AtTemperature, Continuous, Ladder, Law, Learned, Path, Point, sigmoidal_betas
+from thermocline.pytree import field, pytree
+
+
+def learned_bias(num_knots: int = 33) -> Learned:
+    """A continuous law whose bias warm-up learns, from f = 0."""
+    return Learned(Continuous(np.zeros(num_knots), np.linspace(0, 1, num_knots)))
+
+
+class GibbsState(NamedTuple):
+    point: Point
+    inverse_temperature: jax.Array
+
+
+@pytree
+class GibbsTempering:
+    """Alternate an exact draw of beta given x with moves of x at that beta.
+
+    `law` is the law of beta; by default a bias that warm-up learns. `Continuous()` is the
+    paper's, and a `Ladder` makes it simulated tempering.
+    """
+
+    mover: Mover = field(default_factory=HMC)
+    law: Law = field(default_factory=learned_bias)
+
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
+        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_kept)
+
+    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> GibbsState:
+        point = path.evaluate(position)
+        return GibbsState(point, tuning.law.sample(key, point.log_ratio))
+
+    def step(self, keys: Keys, path: Path, tuning: Tuning, state: GibbsState) -> tuple[GibbsState, Draw]:
+        key_law, key_move = jax.random.split(keys.own)
+        beta = tuning.law.sample(key_law, state.point.log_ratio)
+        density, step_size = AtTemperature(path, beta), tune.step_size_at(tuning, beta)
+        point, move = self.mover.move(Keys(key_move, keys.shared), density, step_size, tuning.scale, state.point)
+        return GibbsState(point, beta), record(point, beta, tuning.law, move)
+
+    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
+        law, history = tune.adapt_law(tuning, draws.log_ratio)
+        step_size = tune.adapt_step_size(tuning.step_size, self.mover, draws)
+        return Tuning(step_size, tune.adapt_scale(tuning.scale, draws), law, history)
+
+
+def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:
+    """The draw at a point, with its Rao-Blackwellised weights (eq. ct-norm-const-estimator)."""
+    log_mass = law.log_mass(point.log_ratio)
+    return Draw(point.position, beta, point.log_ratio, point.log_ratio - log_mass, -log_mass, *move)
+
+
+def SimulatedTempering(mover: Mover | None = None, *, betas: Any = None, log_weights: Any = None) -> GibbsTempering:
+    """Simulated tempering: Gibbs tempering with a `Ladder`, whose weights warm-up learns unless given.
+
+    The default rungs are 100 in the paper's sigmoidal spacing.
+    """
+    betas = sigmoidal_betas(100) if betas is None else np.asarray(betas)
+    mover = HMC() if mover is None else mover
+    if log_weights is not None:
+        return GibbsTempering(mover, Ladder(betas, np.asarray(log_weights)))
+    return GibbsTempering(mover, Learned(Ladder(betas, np.zeros(len(betas)))))

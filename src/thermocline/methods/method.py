@@ -1,0 +1,30 @@
+"""What a method is: how the path is explored, one step at a time."""
+
+from typing import Any, Protocol
+
+import jax
+
+from thermocline.draws import Draw, Draws
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import Keys
+from thermocline.paths import Path
+
+
+class Method(Protocol):
+    """Options as a frozen PyTree; the run loop calls these on one chain and maps them over all."""
+
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
+        """Before the first round: the base's scale, log ratios of exact base draws, room for `num_kept` draws."""
+        ...
+
+    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Any:
+        """The state of a chain that starts at `position`, an exact draw of the base."""
+        ...
+
+    def step(self, keys: Keys, path: Path, tuning: Tuning, state: Any) -> tuple[Any, Draw]:
+        """One transition that leaves the method's law invariant, and its record."""
+        ...
+
+    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
+        """Between warm-up rounds, from the kept draws of all chains; unused slots hold NaN log ratios."""
+        ...

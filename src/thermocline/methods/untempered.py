@@ -1,0 +1,34 @@
+"""Plain HMC or NUTS on the target: the control that tempering is compared with."""
+
+import jax
+import jax.numpy as jnp
+
+from thermocline.draws import Draw, Draws
+from thermocline.methods import tuning as tune
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import HMC, Keys, Mover
+from thermocline.paths import AtTemperature, Path, Point
+from thermocline.pytree import field, pytree
+
+
+@pytree
+class Untempered:
+    """Move at beta = 1 only: draws of the target from wherever a chain fell in, and no evidence."""
+
+    mover: Mover = field(default_factory=HMC)
+
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
+        return tune.initial_tuning(self.mover, scale, None, base_log_ratio, num_kept, num_nodes=1)
+
+    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
+        return path.evaluate(position)
+
+    def step(self, keys: Keys, path: Path, tuning: Tuning, state: Point) -> tuple[Point, Draw]:
+        beta = jnp.ones_like(state.log_ratio)
+        density = AtTemperature(path, beta)
+        point, move = self.mover.move(keys, density, tuning.step_size[0], tuning.scale, state)
+        return point, Draw(point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move)
+
+    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
+        step_size = tune.adapt_step_size(tuning.step_size, self.mover, draws)
+        return Tuning(step_size, tune.adapt_scale(tuning.scale, draws), None, None)

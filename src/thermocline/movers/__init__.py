@@ -1,0 +1,9 @@
+"""Movers: transitions that leave one density of the path invariant."""
+
+from thermocline.movers.hmc import HMC, leapfrog
+from thermocline.movers.mover import Density, Keys, Move, Mover
+from thermocline.movers.nuts import NUTS
+
+MOVERS: dict[str, type] = {"hmc": HMC, "nuts": NUTS}
+
+__all__ = ["HMC", "MOVERS", "NUTS", "Density", "Keys", "Move", "Mover", "leapfrog"]

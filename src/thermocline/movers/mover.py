@@ -1,0 +1,41 @@
+"""What a mover is: a transition that leaves one density of the path invariant."""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+
+class Keys(NamedTuple):
+    """Randomness of one step: `own` to one chain, `shared` by all, so that all take equally many steps."""
+
+    own: jax.Array
+    shared: jax.Array
+
+
+class Density(Protocol):
+    """A density that evaluates base and target once a point (`AtTemperature`, `Extended`)."""
+
+    def evaluate(self, position: jax.Array) -> Any: ...
+    def position(self, point: Any) -> jax.Array: ...
+    def log_density(self, point: Any) -> jax.Array: ...
+    def gradient(self, point: Any) -> jax.Array: ...
+    def log_density_at(self, position: jax.Array) -> jax.Array: ...
+
+
+class Move(NamedTuple):
+    """How one transition went."""
+
+    acceptance: jax.Array
+    is_divergent: jax.Array
+    is_nonfinite: jax.Array
+    num_gradients: jax.Array
+
+
+class Mover(Protocol):
+    """`step_size` None means that warm-up tunes it to `target_acceptance`."""
+
+    step_size: float | None
+    target_acceptance: float
+
+    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: jax.Array, point: Any
+             ) -> tuple[Any, Move]: ...

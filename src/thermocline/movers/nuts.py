@@ -1,0 +1,46 @@
+"""The No-U-Turn sampler: BlackJAX's, adapted at this one seam."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from thermocline import linear
+from thermocline.movers.mover import Density, Keys, Move
+from thermocline.pytree import pytree, static
+
+
+@pytree
+class NUTS:
+    """BlackJAX's iterative NUTS, run in coordinates whitened by the metric.
+
+    Every chain takes its own number of steps, so chains run side by side wait for the
+    longest: fewer chains than with HMC, and longer, suit it.
+    """
+
+    step_size: float | None = None
+    max_doublings: int = static(default=8)
+    target_acceptance: float = static(default=0.8)
+
+    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: jax.Array, point: Any) -> tuple[Any, Move]:
+        from blackjax.mcmc import hmc, nuts
+
+        origin = density.position(point)
+        white = jnp.zeros_like(origin)  # the current point is the origin of the white coordinates
+
+        def log_density(white: jax.Array) -> jax.Array:
+            value = density.log_density_at(origin + linear.multiply(scale, white))
+            return jnp.where(jnp.isnan(value) | jnp.isposinf(value), -jnp.inf, value)
+
+        start = hmc.HMCState(white, density.log_density(point), linear.multiply_transposed(scale, density.gradient(point)))
+        kernel = nuts.build_kernel()
+        end, info = kernel(keys.own, start, log_density, step_size, jnp.ones_like(white), self.max_doublings)
+        proposal = density.evaluate(origin + linear.multiply(scale, end.position))
+        usable = jnp.isfinite(density.log_density(proposal))
+        chosen = jax.tree.map(lambda new, old: jnp.where(usable, new, old), proposal, point)
+        return chosen, Move(
+            acceptance=jnp.nan_to_num(info.acceptance_rate),
+            is_divergent=info.is_divergent,
+            is_nonfinite=~usable,
+            num_gradients=info.num_integration_steps + 1,
+        )

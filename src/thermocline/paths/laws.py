@@ -1,0 +1,155 @@
+r"""Laws of the inverse temperature: priors $\rho(\beta) = e^{-f(\beta)}$ on the path.
+
+The joint density is $p(x, \beta) \propto \mathrm{base}(x)\,e^{\beta r(x) - f(\beta)}$
+(eq. x-beta-joint-density with $f = 0$). A law needs three methods; everything
+Rao-Blackwellised follows from `log_mass`.
+"""
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.errors import ThermoclineError
+from thermocline.paths import truncated_exponential
+from thermocline.paths.path import tempered
+from thermocline.paths.reweighting import Pool
+from thermocline.pytree import pytree
+
+
+class Law(Protocol):
+    """A prior on beta, conditioned and normalised exactly."""
+
+    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
+        """-f(beta)."""
+        ...
+
+    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
+        """log N(r), the integral (or sum) of exp(beta r - f(beta)) over beta."""
+        ...
+
+    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
+        """A draw of beta given x, that is given r(x)."""
+        ...
+
+
+@pytree
+class Continuous:
+    r"""Beta on all of [0, 1]; `Continuous()` is the paper's, with $f = 0$.
+
+    `bias` holds $f$ at the `knots` and is linear between them, so that $\beta \mid x$ is a
+    *piecewise* truncated exponential: still exact to draw and to normalise. With
+    $f(\beta) \approx \log z(\beta) - \beta\log\zeta$ the marginal of beta is nearly flat.
+    """
+
+    bias: Any = field(default_factory=lambda: np.zeros(2))
+    knots: Any = None  # equally spaced when None
+
+    @classmethod
+    def from_prior(cls, log_prior: Callable[[float], float], *, num_knots: int = 257) -> "Continuous":
+        """The law of a user's own prior: its log, interpolated linearly between equally spaced knots.
+
+        The interpolated prior *is* the law; nothing downstream is approximate on its account.
+        """
+        knots = np.linspace(0, 1, num_knots)
+        bias = -np.array([float(log_prior(knot)) for knot in knots])
+        if not np.all(np.isfinite(bias)):
+            where = knots[~np.isfinite(bias)][0]
+            raise ThermoclineError(f"the log prior of beta is {-bias[~np.isfinite(bias)][0]} at beta = {where}; "
+                                   "it must be finite on all of [0, 1].")
+        return cls(bias, knots)
+
+    def segments(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+        """Left ends, widths, f at the left ends, and rises of f, a segment each."""
+        bias = jnp.asarray(self.bias)
+        knots = jnp.linspace(0.0, 1.0, bias.size, dtype=bias.dtype) if self.knots is None else jnp.asarray(self.knots)
+        return knots[:-1], jnp.diff(knots), bias[:-1], jnp.diff(bias)
+
+    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
+        left, width, bias, rise = self.segments()
+        segment = jnp.clip(jnp.searchsorted(left, inverse_temperature, side="right") - 1, 0, left.size - 1)
+        slope = rise / jnp.where(width > 0, width, 1.0)
+        return -bias[segment] - slope[segment] * (inverse_temperature - left[segment])
+
+    def _log_segment_masses(self, log_ratio: jax.Array) -> jax.Array:
+        left, width, bias, rise = self.segments()
+        gain = width * log_ratio - rise
+        return left * log_ratio - bias + jnp.log(width) + truncated_exponential.log_mass(gain)
+
+    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
+        finite = jnp.isfinite(log_ratio)
+        masses = jax.nn.logsumexp(self._log_segment_masses(jnp.where(finite, log_ratio, 0.0)))
+        return jnp.where(finite, masses, log_ratio)  # beta = 0 has measure zero: -inf stays -inf
+
+    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
+        left, width, _, rise = self.segments()
+        uniforms = jax.random.uniform(key, (2,), jnp.result_type(log_ratio))
+        cumulative = jnp.cumsum(jax.nn.softmax(self._log_segment_masses(log_ratio)))
+        below = cumulative < uniforms[0] * cumulative[-1]
+        segment = jnp.minimum(jnp.sum(below), left.size - 1)
+        gain = width[segment] * log_ratio - rise[segment]
+        beta = left[segment] + width[segment] * truncated_exponential.quantile(gain, uniforms[1])
+        return jnp.clip(beta, 0.0, 1.0)
+
+    def refit(self, pool: Pool) -> "Continuous":
+        """The law with a flat marginal, as far as the pooled draws know."""
+        knots = pool.equal_length_knots(jnp.size(self.bias))
+        log_partition = pool.log_partition(knots)
+        return Continuous(log_partition - log_partition[0], knots)
+
+
+@pytree
+class Ladder:
+    """Beta on a finite set of rungs with prior weights: simulated tempering's law (eq. simulated-tempering-joint)."""
+
+    betas: Any
+    log_weights: Any
+
+    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
+        """The weight of the nearest rung; a ladder has no values between its rungs."""
+        return jnp.asarray(self.log_weights)[jnp.argmin(jnp.abs(jnp.asarray(self.betas) - inverse_temperature))]
+
+    def _log_terms(self, log_ratio: jax.Array) -> jax.Array:
+        return tempered(jnp.asarray(self.betas), log_ratio) + jnp.asarray(self.log_weights)
+
+    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
+        return jax.nn.logsumexp(self._log_terms(log_ratio))
+
+    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
+        cumulative = jnp.cumsum(jax.nn.softmax(self._log_terms(log_ratio)))
+        uniform = jax.random.uniform(key, (), cumulative.dtype)
+        rung = jnp.minimum(jnp.sum(cumulative <= uniform * cumulative[-1]), cumulative.size - 1)
+        return jnp.asarray(self.betas)[rung]
+
+    def refit(self, pool: Pool) -> "Ladder":
+        """The same rungs, weighted so that each is visited equally often."""
+        log_partition = pool.log_partition(jnp.asarray(self.betas))
+        return Ladder(self.betas, log_partition[0] - log_partition)
+
+
+def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
+    """Inverse temperatures from 0 to 1, crowded at both ends as the paper's experiments space them."""
+    grid = 1 / (1 + np.exp(-scale * np.linspace(-1, 1, num_rungs)))
+    return (grid - grid[0]) / (grid[-1] - grid[0])
+
+
+@pytree
+class Learned:
+    """A law that warm-up refits after every round, by Rao-Blackwellised reweighting, and then freezes."""
+
+    law: Any
+
+    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
+        return self.law.log_weight(inverse_temperature)
+
+    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
+        return self.law.log_mass(log_ratio)
+
+    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
+        return self.law.sample(key, log_ratio)
+
+    def relearned(self, pool: Pool) -> "Learned":
+        return Learned(self.law.refit(pool))

@@ -1,0 +1,37 @@
+"""Double precision for our own computations, without touching the user's JAX settings."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+PRECISIONS = ("float64", "float32")
+
+
+@contextmanager
+def computing_in(precision: str) -> Iterator[None]:
+    """Run the body with `precision` as JAX's widest float; restores the setting after."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; choose one of {', '.join(PRECISIONS)}.")
+    with jax.enable_x64(precision == "float64"):
+        yield
+
+
+def cast(tree: Any, precision: str) -> Any:
+    """Every inexact leaf as a JAX array of `precision`; other arrays keep their type."""
+
+    def cast_leaf(leaf: Any) -> jax.Array:
+        array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
+        if jax.dtypes.issubdtype(array.dtype, np.inexact):
+            return jnp.asarray(array, dtype=precision)
+        return jnp.asarray(array)
+
+    return jax.tree.map(cast_leaf, tree)
+
+
+def to_numpy(tree: Any) -> Any:
+    """The same tree with NumPy leaves: what leaves the precision context must not be a JAX array."""
+    return jax.tree.map(np.asarray, tree)

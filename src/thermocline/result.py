@@ -1,0 +1,257 @@
+"""What a run leaves: draws, numbers with errors, and a verdict; never the target."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from thermocline import estimators, storage
+from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
+from thermocline.draws import Draws
+from thermocline.estimators import Bounds, Curve, Estimate, Interval
+from thermocline.estimators.evidence import relative
+from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
+from thermocline.paths import Ladder, Learned
+from thermocline.precision import computing_in
+
+
+class Continuation(NamedTuple):
+    """What it takes to go on with a run: options, base, what was learned, where the chains stand."""
+
+    method: Any
+    base: Any
+    tuning: Any
+    states: Any
+    num_steps: int
+
+
+class BaseDraws(NamedTuple):
+    """Fresh exact draws of the base, and its moments where it states them."""
+
+    position: np.ndarray
+    log_ratio: np.ndarray
+    mean: np.ndarray | None
+    variance: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Draws of a finished run and everything that follows from them.
+
+    `parameters` are the draws in the user's coordinates by name, `unconstrained` as they were sampled;
+    both have leading axes (chain, draw) and belong with the weights in `draws`. `template` is the
+    PyTree of one draw with names as leaves.
+    """
+
+    draws: Draws
+    parameters: dict[str, np.ndarray]
+    unconstrained: dict[str, np.ndarray]
+    template: Any
+    law: Any  # None for methods that stay at beta = 1
+    log_zeta: float
+    log_support: Estimate  # log of the base's mass where the target is positive
+    base_draws: BaseDraws
+    info: dict[str, Any]
+    continuation: Continuation
+
+    @cached_property
+    def log_evidence(self) -> Estimate | None:
+        """log Z with its standard error, or None for a method without evidence (a check says why)."""
+        if self.law is None:
+            return None
+        return estimators.log_evidence(self.draws, self.log_zeta, self.log_support)
+
+    def expectation(self, function: Callable[[Any], Any]) -> Estimate:
+        """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
+        return self._elementwise(lambda values: estimators.expectation(values, self._log_weight), function)
+
+    def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
+        """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
+        self._need_evidence("expectations under the base")
+        return self._elementwise(lambda values: estimators.expectation(values, self.draws.log_weight_base), function)
+
+    def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
+        """Quantile of function(draw) under the target."""
+        if not 0 < probability < 1:
+            raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
+        return self._elementwise(lambda values: estimators.quantile(values, self._log_weight, probability), function)
+
+    def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
+        """Central interval of function(draw) under the target; each end has its own error."""
+        tail = (1 - probability) / 2
+        return Interval(self.quantile(function, tail), self.quantile(function, 1 - tail))
+
+    def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
+        """Equally weighted draws of the target by name: systematic resampling of all chains together."""
+        index = systematic_resample(self._log_weight.ravel(), num_draws, seed)
+        return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
+
+    def log_partition(self, betas: Any) -> Curve:
+        """log z(beta) with errors, at any beta in [0, 1]."""
+        self._need_evidence("the partition function")
+        return estimators.log_partition(self.draws, self.log_zeta, self.log_support, _betas(betas))
+
+    def log_partition_bounds(self, betas: Any) -> Bounds:
+        """Appendix A's bounds on log z(beta), with both KL divergences estimated from the draws."""
+        self._need_evidence("bounds on the partition function")
+        return estimators.log_partition_bounds(self.draws, self.log_zeta, self.log_support, _betas(betas))
+
+    def beta_marginal(self, betas: Any) -> Curve:
+        """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
+        self._need_evidence("the marginal of beta")
+        if isinstance(self.law, storage.Opaque):
+            raise ValueError(f"the law of beta ({self.law.description}) is the user's own code and was not stored.")
+        return estimators.beta_marginal(self.draws, log_prior(self.law, _betas(betas)), _betas(betas))
+
+    @property
+    def kl_base_to_target(self) -> float:
+        """KL divergence from the base to the target (eq. kl-base-to-target), estimated."""
+        self._need_evidence("KL divergences")
+        return estimators.kl_base_to_target(self.draws, self.log_support)
+
+    @property
+    def kl_target_to_base(self) -> float:
+        """KL divergence from the target to the base, estimated."""
+        self._need_evidence("KL divergences")
+        return estimators.kl_target_to_base(self.draws, self.log_support)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Everything the verdict rests on."""
+        return run_checks(self._context())
+
+    @property
+    def verdict(self) -> Verdict:
+        """ "failed": do not use; "suspect": look at the checks; "ok": nothing was found against it."""
+        return verdict_of(self.checks)
+
+    def summary(self) -> str:
+        """The answer, the checks and the parameters, as a table for people."""
+        from thermocline.summary import summary_text
+
+        return summary_text(self)
+
+    def _repr_html_(self) -> str:
+        from thermocline.summary import summary_html
+
+        return summary_html(self)
+
+    def __repr__(self) -> str:
+        answer = "no evidence" if self.log_evidence is None else f"log Z = {self.log_evidence}"
+        chains, draws = self.draws.log_ratio.shape
+        return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""
+        from thermocline.export import to_arviz
+
+        return to_arviz(self)
+
+    def save(self, path: str | FilePath) -> None:
+        """Write a netCDF file that `tc.load`, xarray and ArviZ open."""
+        from thermocline.export import save
+
+        save(self, path)
+
+    @property
+    def _log_weight(self) -> np.ndarray:
+        return self.draws.log_weight_target
+
+    def _need_evidence(self, what: str) -> None:
+        if self.law is None:
+            raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
+
+    def _elementwise(self, estimate: Callable[[np.ndarray], Estimate], function: Callable[[Any], Any]) -> Estimate:
+        values = self._map(function)
+        if values.ndim == 2:
+            return estimate(values)
+        parts = [estimate(values[(..., *index)]) for index in np.ndindex(values.shape[2:])]
+        fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
+        return Estimate(*(np.array(field).reshape(values.shape[2:]) for field in fields))  # type: ignore[arg-type]
+
+    def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
+        """function of every draw: mapped by JAX where it can be traced, one by one where it cannot."""
+        draws = jax.tree.map(lambda name: self.parameters[name], self.template)
+        try:
+            with computing_in("float64"):
+                return np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(draws), float)
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+            chains, count = self.draws.log_ratio.shape
+            values = [[np.asarray(function(jax.tree.map(lambda leaf: leaf[i, j], draws)), float)  # noqa: B023
+                       for j in range(count)] for i in range(chains)]
+            return np.array(values)
+
+    def _context(self) -> Context:
+        scalars = {}
+        for name, values in self.unconstrained.items():
+            for index in np.ndindex(values.shape[2:]):
+                label = name + (f"[{','.join(map(str, index))}]" if index else "")
+                scalars[label] = values[(..., *index)]
+        known = self.law is not None and not isinstance(self.law, storage.Opaque)
+        rungs = getattr(getattr(self.law, "law", self.law), "betas", None)
+        betas = np.linspace(0, 1, 33) if rungs is None else np.asarray(rungs)
+        return Context(
+            self.draws, scalars, self.law is not None, self.log_evidence, self.log_zeta, self.log_support,
+            log_prior(self.law, betas) if known else None, betas, self.base_draws.log_ratio, self.base_draws.position,
+            self.base_draws.mean, self.base_draws.variance,
+        )
+
+
+def thermodynamic_integration(result: Result) -> Estimate:
+    """log Z by path sampling's estimator: the mean log ratio at each drawn beta, integrated over beta.
+
+    A second look at the same draws that does not use the Rao-Blackwellised weights at the two ends.
+    """
+    result._need_evidence("thermodynamic integration")
+    law = result.law.law if isinstance(result.law, Learned) else result.law
+    if isinstance(law, Ladder):
+        integral = integrate_over_rungs(result.draws, np.asarray(law.betas))
+    else:
+        beta = result.draws.inverse_temperature
+        grid = np.unique(np.concatenate([[0.0, 1.0], np.quantile(beta, np.linspace(0, 1, 129))]))
+        density = np.interp(beta, grid, result.beta_marginal(grid).value)
+        integral = integrate_over_bins(result.draws, density)
+    return integral + result.log_zeta + result.log_support
+
+
+def log_prior(law: Any, betas: np.ndarray) -> np.ndarray:
+    """-f at each beta, as NumPy."""
+    with computing_in("float64"):
+        return np.asarray(jax.vmap(law.log_weight)(betas))
+
+
+def systematic_resample(log_weight: np.ndarray, num_draws: int, seed: int) -> np.ndarray:
+    """Indices of equally weighted draws, in random order: each appears within one of its expected count."""
+    generator = np.random.default_rng(seed)
+    weight, _ = relative(log_weight)
+    cumulative = np.cumsum(weight) / weight.sum()
+    points = (np.arange(num_draws) + generator.uniform()) / num_draws
+    return generator.permutation(np.minimum(np.searchsorted(cumulative, points), weight.size - 1))
+
+
+def load(path: str | FilePath) -> Result:
+    """A result that `Result.save` wrote; executes nothing, and answers all that needs no new evaluation."""
+    groups, attributes = storage.read_groups(path)
+    header = json.loads(attributes["thermocline"])
+    run = storage.decode(header["run"], groups["thermocline"])
+    draws = Draws(**{name: groups["draws"][name] for name in Draws._fields})
+    names = header["names"]
+    return Result(
+        draws,
+        {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
+        {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
+        header["template"], run["law"], header["log_zeta"], Estimate(*header["log_support"]),
+        BaseDraws(*run["base_draws"]), header["info"], Continuation(*run["continuation"]),
+    )
+
+
+def _betas(betas: Any) -> np.ndarray:
+    array = np.atleast_1d(np.asarray(betas, float))
+    if np.any((array < 0) | (array > 1)):
+        raise ValueError("inverse temperatures lie between 0 and 1.")
+    return array

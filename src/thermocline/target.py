@@ -1,0 +1,107 @@
+"""The target: an unnormalised log density on an unconstrained PyTree."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from thermocline.errors import ThermoclineError
+from thermocline.pytree import pytree, static
+
+
+@pytree
+class Target:
+    """An unnormalised log density, with where it lives and what it is conditioned on.
+
+    `log_density(position)`, or `log_density(position, data)` when `data` is given, returns
+    one number. Data are leaves: two targets that differ in their data share one compiled
+    program. `constrain` maps a position to what people want to see (a PyTree of named
+    parameters); without it the position itself is shown.
+    """
+
+    log_density: Callable[..., Any] = static()
+    initial_position: Any
+    data: Any = None
+    constrain: Callable[[Any], Any] | None = static(default=None)
+
+    def __call__(self, position: Any) -> jax.Array:
+        if self.data is None:
+            return self.log_density(position)
+        return self.log_density(position, self.data)
+
+    def constrained(self, position: Any) -> dict[str, Any]:
+        """The position as named parameters, in the user's own coordinates."""
+        return named_leaves(position if self.constrain is None else self.constrain(position))
+
+
+def named_leaves(tree: Any) -> dict[str, Any]:
+    """Leaves by name: a dict's keys joined by dots; a bare array is called `x`."""
+    return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def leaf_name(path: Any) -> str:
+    """What people call the leaf at a JAX key path."""
+    parts = [str(getattr(entry, "key", getattr(entry, "name", getattr(entry, "idx", entry)))) for entry in path]
+    return ".".join(parts) or "x"
+
+
+def check_target(target: Target) -> None:
+    """Raise with the reason when the target cannot be sampled from its initial position."""
+    check_position(target.initial_position)
+    try:
+        shape = jax.eval_shape(target, target.initial_position)
+    except TypeError as error:
+        given = "log_density(position)" if target.data is None else "log_density(position, data)"
+        raise ThermoclineError(f"{given} could not be called at the initial position: {error}") from error
+    if not hasattr(shape, "shape") or shape.shape != ():
+        raise ThermoclineError(
+            f"log_density returns {shape} where one number is needed; sum the log densities of the observations."
+        )
+    if not jnp.issubdtype(shape.dtype, jnp.floating):
+        raise ThermoclineError(f"log_density returns values of type {shape.dtype}; return a float.")
+    value, gradient = jax.jit(lambda target: jax.value_and_grad(target)(target.initial_position))(target)
+    if not np.isfinite(value):
+        raise ThermoclineError(
+            f"log density is {value} at the initial position ({describe(target.initial_position)}); "
+            "pass an `initial_position` inside the support."
+        )
+    for name, leaf in named_leaves(gradient).items():
+        if not np.all(np.isfinite(leaf)):
+            where = describe({name: named_leaves(target.initial_position)[name]})
+            raise ThermoclineError(
+                f"the gradient of log density with respect to {name} is not finite at the initial position ({where}); "
+                "start elsewhere, or rewrite the density so that it is smooth there (see jnp.where's two-sided trap)."
+            )
+
+
+def check_position(position: Any) -> None:
+    """Parameters must exist, be floats and be finite."""
+    leaves = named_leaves(position)
+    if sum(np.size(leaf) for leaf in leaves.values()) == 0:
+        raise ThermoclineError("the model has no parameters: `initial_position` holds no numbers, nothing to sample.")
+    for name, leaf in leaves.items():
+        if not jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating):
+            raise ThermoclineError(
+                f"parameter {name} is of type {jnp.asarray(leaf).dtype}; gradients need real parameters. "
+                "Write it as a float, or sum a discrete latent out of the density."
+            )
+        if not np.all(np.isfinite(leaf)):
+            raise ThermoclineError(f"parameter {name} is {np.asarray(leaf)} in `initial_position`; give finite values.")
+
+
+def describe(position: Any, *, longest: int = 6) -> str:
+    """A position in a few words, for messages."""
+    parts = []
+    for name, leaf in named_leaves(position).items():
+        flat = np.ravel(np.asarray(leaf))
+        shown = ", ".join(f"{value:.4g}" for value in flat[:longest]) + (", …" if flat.size > longest else "")
+        parts.append(f"{name} = {shown}" if np.ndim(leaf) == 0 else f"{name} = [{shown}]")
+    return "; ".join(parts)
+
+
+def dimension(target: Target) -> int:
+    """Number of unconstrained parameters."""
+    return ravel_pytree(target.initial_position)[0].size
