@@ -12,11 +12,6 @@ def multiply(scale: jax.Array, vector: jax.Array) -> jax.Array:
     return scale * vector if scale.ndim == 1 else scale @ vector
 
 
-def multiply_transposed(scale: jax.Array, vector: jax.Array) -> jax.Array:
-    """Lᵀ v."""
-    return scale * vector if scale.ndim == 1 else vector @ scale
-
-
 def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
     """L⁻¹ v."""
     if scale.ndim == 1:
@@ -33,15 +28,3 @@ def log_determinant(scale: jax.Array) -> jax.Array:
 def covariance(scale: jax.Array) -> jax.Array:
     """L Lᵀ: the variances for a diagonal, the matrix otherwise."""
     return scale**2 if scale.ndim == 1 else scale @ scale.T
-
-
-def factor(covariance: jax.Array) -> jax.Array:
-    """The scale of a covariance: the inverse of `covariance`."""
-    return jnp.sqrt(covariance) if covariance.ndim == 1 else jnp.linalg.cholesky(covariance)
-
-
-def append(scale: jax.Array, entry: jax.Array) -> jax.Array:
-    """The scale of one more, independent coordinate."""
-    if scale.ndim == 1:
-        return jnp.append(scale, entry)
-    return jax.scipy.linalg.block_diag(scale, jnp.reshape(entry, (1, 1)))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -192,12 +192,11 @@ class Result:
             for index in np.ndindex(values.shape[2:]):
                 label = name + (f"[{','.join(map(str, index))}]" if index else "")
                 scalars[label] = values[(..., *index)]
-        known = self.law is not None and not isinstance(self.law, storage.Opaque)
-        rungs = getattr(getattr(self.law, "law", self.law), "betas", None)
-        betas = np.linspace(0, 1, 33) if rungs is None else np.asarray(rungs)
+        law = self.law.law if isinstance(self.law, Learned) else self.law
+        has_density = law is not None and not isinstance(law, storage.Opaque | Ladder)
         return Context(
-            self.draws, scalars, self.law is not None, self.log_evidence, self.log_zeta, self.log_support,
-            log_prior(self.law, betas) if known else None, betas, self.base_draws.log_ratio, self.base_draws.position,
+            self.draws, scalars, law is not None, self.log_evidence, self.log_zeta, self.log_support,
+            partial(log_prior, law) if has_density else None, self.base_draws.log_ratio, self.base_draws.position,
             self.base_draws.mean, self.base_draws.variance,
         )
 

@@ -18,7 +18,7 @@ from thermocline.movers import Keys
 from thermocline.paths import Path
 from thermocline.progress import Reporter
 
-FIRST_ROUND = 16  # steps of the first warm-up round
+FIRST_ROUND = 8  # steps of the first warm-up round
 SECONDS_A_CHUNK = 0.5
 BUFFER_BYTES = 64e6
 
@@ -110,8 +110,8 @@ def advance(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: 
 
 
 @jax.jit
-def adapt(method: Method, tuning: Tuning, draws: Draws) -> Tuning:
-    return method.adapt(tuning, draws)
+def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    return method.adapt(tuning, draws, is_last)
 
 
 @jax.jit
@@ -162,7 +162,7 @@ def run(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: Any,
     if checkpoint is not None and checkpoint.exists():
         saved = (tuning, states, kept.draws, warmup_gradients)
         progress, (tuning, states, kept.draws, warmup_gradients), chunks = checkpoint.load(saved)
-    pace = Pace(chunk_size, capacity)
+    pace, last_warmup = Pace(chunk_size, capacity), len(warmup_rounds(schedule.num_warmup)) - 1
     for index, (length, is_warmup) in enumerate(schedule.rounds()):
         if index < progress.round_index:
             continue
@@ -192,7 +192,7 @@ def run(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: Any,
                 reporter.figures(chunks, float(path.log_zeta))
         progress = Progress(index + 1, 0, step)
         if is_warmup:
-            tuning = adapt(method, tuning, kept.draws)
+            tuning = adapt(method, tuning, kept.draws, index == last_warmup)
         elif schedule.stop is not None and schedule.stop(concatenate(chunks)):
             break
     return Outcome(concatenate(chunks), tuning, states, progress.step, seconds, int(warmup_gradients))

@@ -26,6 +26,7 @@ from thermocline.target import Target, check_target, describe, leaf_name
 
 NUM_BASE_DRAWS = 2048
 NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
+NUM_KEPT = 1024  # draws of a warm-up round that adaptation sees, over all chains
 MOST_DRAWS = 2**17
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
 
@@ -60,10 +61,12 @@ def sample(
         check_base(base, target.initial_position)
         key_base, key_start, key_run = jax.random.split(jax.random.key(seed), 3)
         path, base_draws, log_support = _prepare(key_base, target, base, log_zeta, precision)
-        num_kept = int(np.clip(4096 // num_chains, 8, 256))
+        num_kept = max(NUM_KEPT // num_chains, 8)
         scale = initial_scale(base, base_draws.position)
-        tuning = cast(method.initial_tuning(scale, base_draws.log_ratio, num_kept * num_chains), precision)
+        tuning = cast(method.initial_tuning(scale, base_draws.log_ratio[:NUM_KEPT], num_kept * num_chains), precision)
         states = start(key_start, method, path, tuning, _starts(base_draws, num_chains))
+        if tuning.law is not None and np.isfinite(tuning.law.log_mass(jax.numpy.asarray(-np.inf))):
+            log_support = Estimate(0.0, 0.0, np.inf)  # this law visits beta = 0 itself, off the support too
         stop = None if target_error is None else partial(_is_accurate, target_error, float(path.log_zeta), log_support)
         store = None if checkpoint is None else Checkpoint(checkpoint, _fingerprint(path, method, seed, num_chains, precision, (
             num_warmup, num_draws, target_error)))

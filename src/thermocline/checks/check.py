@@ -1,5 +1,6 @@
 """What a check is, and how checks make a verdict."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -35,8 +36,7 @@ class Context(NamedTuple):
     log_evidence: Estimate | None
     log_zeta: float
     log_support: Estimate
-    log_prior: np.ndarray | None  # -f at `betas`
-    betas: np.ndarray
+    log_prior: Callable[[np.ndarray], np.ndarray] | None  # -f, where the law is continuous and known
     base_log_ratio: np.ndarray  # of fresh exact draws of the base
     base_position: np.ndarray
     base_mean: np.ndarray | None  # exact, where the base states its moments

@@ -42,14 +42,14 @@ def weight_effective_size(log_weight: np.ndarray) -> float:
     return float(weight.size / np.mean(weight**2))
 
 
-def pareto_k(log_weight: np.ndarray) -> float:
+def pareto_k(log_weight: np.ndarray, efficiency: float = 1.0) -> float:
     """Tail index of the largest weights (Vehtari et al. 2024): above 0.7 a mean of weights is not to be believed.
 
     The generalised Pareto is fitted to the upper tail by Zhang and Stephens' (2009) posterior mean.
-    Weights bounded within a factor of a few have a tail index far below zero, returned as it is.
+    Correlated draws need a longer tail, by `efficiency` = effective size over number.
     """
     weight, _ = relative(np.ravel(log_weight))
-    size = int(min(0.2 * weight.size, 3 * np.sqrt(weight.size)))
+    size = int(min(0.2 * weight.size, 3 * np.sqrt(weight.size / efficiency)))
     if size < 5:
         return np.inf
     ordered = np.sort(weight)
@@ -68,7 +68,7 @@ def _fit_pareto_shape(excess: np.ndarray) -> float:
     grid = 1 / excess[-1] + (1 - np.sqrt(num_grid / (np.arange(1, num_grid + 1) - 0.5))) / (3 * quartile)
     shape = np.mean(np.log1p(-grid[:, None] * excess), axis=1)
     likelihood = size * (np.log(-grid / shape) - shape - 1)
-    weight = 1 / np.sum(np.exp(likelihood - likelihood[:, None]), axis=1)
+    weight = 1 / np.sum(np.exp(np.minimum(likelihood - likelihood[:, None], 700)), axis=1)
     rate = np.sum(grid * weight) / np.sum(weight)
     fitted = np.mean(np.log1p(-rate * excess))
     return float((size * fitted + 10 * 0.5) / (size + 10))

@@ -37,7 +37,7 @@ class Estimate:
         variances = np.array([self.standard_error**2, other.standard_error**2])
         total = variances.sum()
         shares = variances**2 / np.maximum([self.dof, other.dof], 1)
-        dof = total**2 / shares.sum() if total > 0 else min(self.dof, other.dof)
+        dof = total**2 / shares.sum() if shares.sum() > 0 else np.inf
         return Estimate(self.value + other.value, float(np.sqrt(total)), float(dof))
 
     def __str__(self) -> str:

@@ -1,5 +1,6 @@
 """The partition function along the path, the marginal of beta, and Appendix A's bounds."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ def log_partition(draws: Draws, log_zeta: float, log_support: Estimate, betas: n
         if beta == 0:  # z(0) = 1: the base is normalised
             estimates.append(Estimate(0.0, 0.0, np.inf))
             continue
-        log_weight = beta * draws.log_ratio + draws.log_weight_base
+        log_weight = tempered(beta, draws.log_ratio) + draws.log_weight_base
         ratio = log_ratio_of_means(log_weight, draws.log_weight_base)
         estimates.append(ratio + beta * log_zeta + log_support)
     return Curve(np.asarray(betas), np.array([e.value for e in estimates]),
@@ -44,7 +45,7 @@ def beta_marginal(draws: Draws, log_prior: np.ndarray, betas: np.ndarray) -> Cur
     """The density of beta itself, as the mean of its conditionals (eq. ct-beta-marginal); `log_prior` is -f(betas)."""
     values, errors = [], []
     for beta, log_weight in zip(betas, log_prior, strict=True):
-        density = np.exp(beta * draws.log_ratio + log_weight + draws.log_weight_base)
+        density = np.exp(tempered(beta, draws.log_ratio) + log_weight + draws.log_weight_base)
         values.append(density.mean())
         errors.append(mean_error(density)[0])
     return Curve(np.asarray(betas), np.array(values), np.array(errors))
@@ -76,5 +77,34 @@ def log_partition_bounds(draws: Draws, log_zeta: float, log_support: Estimate, b
 
 def mean_log_ratio(draws: Draws, beta: float) -> float:
     """E[r | beta], Rao-Blackwellised: the slope of log z(beta) - beta log zeta."""
-    weight, _ = relative(beta * draws.log_ratio + draws.log_weight_base)
+    weight, _ = relative(tempered(beta, draws.log_ratio) + draws.log_weight_base)
     return float(np.mean(weight * draws.log_ratio))
+
+
+def tempered(beta: float, log_ratio: np.ndarray) -> np.ndarray:
+    """beta r, and 0 at beta = 0 also where r is -inf."""
+    return beta * log_ratio if beta > 0 else np.zeros_like(log_ratio)
+
+
+def occupancy(draws: Draws, log_prior: Callable[[np.ndarray], np.ndarray], *, num_parts: int = 16) -> np.ndarray:
+    """Share of time in each of `num_parts` parts of the path of equal thermodynamic length, times their number.
+
+    The length is the integral of the standard deviation of r at each beta; all from the draws, reweighted.
+    """
+    stride = max(1, draws.log_ratio.size // 4096)
+    log_ratio, log_weight = draws.log_ratio.ravel()[::stride], draws.log_weight_base.ravel()[::stride]
+    log_ratio, log_weight = (part[np.isfinite(log_ratio)] for part in (log_ratio, log_weight))
+    grid = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-12, 12, 127))), [1.0]])
+    terms = grid[:, None] * log_ratio + log_weight
+    log_partition = np.logaddexp.reduce(terms, axis=1)
+    shares = np.exp(terms - log_partition[:, None])
+    mean = shares @ log_ratio
+    speed = np.sqrt(np.maximum(shares @ log_ratio**2 - mean**2, 0.0))
+    log_density = log_partition + log_prior(grid)
+    density = np.exp(log_density - log_density.max())
+    step = np.diff(grid)
+    length, mass = (np.append(0, np.cumsum(0.5 * (f[1:] + f[:-1]) * step)) for f in (speed, density))
+    if length[-1] == 0:
+        return np.ones(num_parts)
+    at_parts = np.interp(np.linspace(0, length[-1], num_parts + 1), length, mass / mass[-1])
+    return np.diff(at_parts) * num_parts

@@ -25,7 +25,9 @@ class GibbsState(NamedTuple):
 
 @pytree
 class GibbsTempering:
-    """Alternate an exact draw of beta given x with moves of x at that beta.
+    """Alternate moves of x at a fixed beta with an exact draw of beta given x.
+
+    A draw is recorded with the beta it was moved at; the next beta waits in the state.
 
     `law` is the law of beta; by default a bias that warm-up learns. `Continuous()` is the
     paper's, and a `Ladder` makes it simulated tempering.
@@ -43,15 +45,16 @@ class GibbsTempering:
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: GibbsState) -> tuple[GibbsState, Draw]:
         key_law, key_move = jax.random.split(keys.own)
-        beta = tuning.law.sample(key_law, state.point.log_ratio)
+        beta = state.inverse_temperature
         density, step_size = AtTemperature(path, beta), tune.step_size_at(tuning, beta)
-        point, move = self.mover.move(Keys(key_move, keys.shared), density, step_size, tuning.scale, state.point)
-        return GibbsState(point, beta), record(point, beta, tuning.law, move)
+        keys = Keys(key_move, keys.shared)
+        point, move = self.mover.move(keys, density, step_size, tuning.metric.at(beta), state.point)
+        following = tuning.law.sample(key_law, point.log_ratio)
+        return GibbsState(point, following), record(point, beta, tuning.law, move)
 
-    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         law, history = tune.adapt_law(tuning, draws.log_ratio)
-        step_size = tune.adapt_step_size(tuning.step_size, self.mover, draws)
-        return Tuning(step_size, tune.adapt_scale(tuning.scale, draws), law, history)
+        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, history=history)
 
 
 def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:

@@ -3,13 +3,25 @@
 import jax
 import jax.numpy as jnp
 
-from thermocline import linear
 from thermocline.draws import Draw, Draws
+from thermocline.errors import ThermoclineError
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import learned_bias, record
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import HMC, Keys, Mover
-from thermocline.paths import ControlMap, Extended, ExtendedPoint, Law, Logistic, Path, control_at
+from thermocline.movers import HMC, Keys, Mover, Scale
+from thermocline.paths import (
+    Continuous,
+    ControlMap,
+    Extended,
+    ExtendedPoint,
+    Ladder,
+    Law,
+    Learned,
+    Logistic,
+    Path,
+    control_at,
+)
+
 from thermocline.pytree import field, pytree
 
 
@@ -17,8 +29,9 @@ from thermocline.pytree import field, pytree
 class JointTempering:
     """Move x and u in one Hamiltonian system, with beta = beta(u).
 
-    `mass` is the m of the extended Hamiltonian; left out, it is one over the variance that u has
-    when beta is uniform, in units of the metric of x.
+    `mass` is the m of the extended Hamiltonian; left out, it is one over the variance of u under the law.
+    Since beta moves with x, one metric and one step size serve the whole path: a base much wider than the
+    target suits `GibbsTempering` better.
     """
 
     mover: Mover = field(default_factory=HMC)
@@ -27,13 +40,9 @@ class JointTempering:
     mass: float | None = None
 
     def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
-        if self.mass is None:
-            quantiles = (jnp.arange(64, dtype=scale.dtype) + 0.5) / 64
-            deviation = jnp.std(control_at(self.control_map, quantiles))
-        else:
-            deviation = jnp.asarray(self.mass, scale.dtype) ** -0.5
-        extended = linear.append(scale, deviation)
-        return tune.initial_tuning(self.mover, extended, self.law, base_log_ratio, num_kept, num_nodes=1)
+        if isinstance(self.law.law if isinstance(self.law, Learned) else self.law, Ladder):
+            raise ThermoclineError("JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering.")
+        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_kept, num_nodes=1)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)
@@ -41,12 +50,22 @@ class JointTempering:
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
         density = Extended(path, tuning.law, self.control_map)
-        state, move = self.mover.move(keys, density, tuning.step_size[0], tuning.scale, state)
+        state, move = self.mover.move(keys, density, tuning.step_size[0], self._scale(tuning), state)
         return state, record(state.point, self.control_map(state.control), tuning.law, move)
 
-    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         law, history = tune.adapt_law(tuning, draws.log_ratio)
-        step_size = tune.adapt_step_size(tuning.step_size, self.mover, draws)
-        inner = tuning.scale[:-1] if tuning.scale.ndim == 1 else tuning.scale[:-1, :-1]
-        scale = linear.append(tune.adapt_scale(inner, draws), tuning.scale.reshape(-1)[-1])
-        return Tuning(step_size, scale, law, history)
+        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, history=history)
+
+    def _scale(self, tuning: Tuning) -> Scale:
+        """The metric averaged along the path, and the spread of u over the law's segments."""
+        betas = tune.betas_of_nodes(tune.NUM_NODES, tuning.step_size.dtype)
+        widths = jnp.sqrt(jnp.mean(jax.vmap(lambda beta: tuning.metric.at(beta).widths)(betas) ** 2, axis=0))
+        inner = Scale(tuning.metric.basis, widths)
+        if self.mass is not None:
+            return inner.append(jnp.asarray(self.mass, widths.dtype) ** -0.5)
+        law = tuning.law.law if isinstance(tuning.law, Learned) else tuning.law
+        left, width, _, _ = (law if isinstance(law, Continuous) else Continuous()).segments()
+        within = (jnp.arange(8, dtype=widths.dtype) + 0.5) / 8
+        controls = control_at(self.control_map, jnp.ravel(left[:, None] + width[:, None] * within))
+        return inner.append(jnp.std(controls))

@@ -25,6 +25,6 @@ class Method(Protocol):
         """One transition that leaves the method's law invariant, and its record."""
         ...
 
-    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
-        """Between warm-up rounds, from the kept draws of all chains; unused slots hold NaN log ratios."""
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+        """After a warm-up round, from the kept draws of all chains; unused slots hold NaN log ratios."""
         ...

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from thermocline import linear
 from thermocline.draws import Draws
-from thermocline.movers import Mover
+from thermocline.movers import Metric, Mover, metric_of
 from thermocline.paths import Learned
-from thermocline.paths.reweighting import Pool, pool_rounds
+from thermocline.paths.reweighting import Profile, combine, grid_of_betas, profile_of_base, profile_of_round
 
 NUM_NODES = 13  # of the step size along beta
 NUM_ROUNDS = 4  # that the law remembers
+LARGEST_STEP = 1.5  # in units of the metric
 EDGE = 1e-4  # resolution of beta near 0 and 1
 
 
@@ -25,22 +25,22 @@ class History(NamedTuple):
 
 class Tuning(NamedTuple):
     step_size: jax.Array  # at nodes along beta; a single one where beta moves with x
-    scale: jax.Array
+    metric: Metric
     law: Any
     history: Any
 
 
 def initial_tuning(mover: Mover, scale: jax.Array, law: Any, base_log_ratio: jax.Array, num_kept: int, *,
                    num_nodes: int = NUM_NODES) -> Tuning:
-    """Before any round: the base's scale, a cautious step size, nothing remembered but the base."""
+    """Before any round: the base's metric, a cautious step size, nothing remembered but the base."""
     guess = 0.5 / scale.shape[0] ** 0.25 if mover.step_size is None else mover.step_size
     step_size = jnp.broadcast_to(jnp.asarray(guess, scale.dtype), (num_nodes,))
     if not isinstance(law, Learned):
-        return Tuning(step_size, scale, law, None)
+        return Tuning(step_size, metric_of(scale), law, None)
     log_ratio = jnp.full((NUM_ROUNDS + 1, max(num_kept, base_log_ratio.size)), jnp.nan, scale.dtype)
     log_ratio = log_ratio.at[0, : base_log_ratio.size].set(base_log_ratio)
     laws = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * NUM_ROUNDS), law)
-    return Tuning(step_size, scale, law, History(log_ratio, laws))
+    return Tuning(step_size, metric_of(scale), law, History(log_ratio, laws))
 
 
 def nodes_along(inverse_temperature: jax.Array, num_nodes: int) -> jax.Array:
@@ -54,14 +54,21 @@ def nodes_along(inverse_temperature: jax.Array, num_nodes: int) -> jax.Array:
     return (logit / widest + 1) / 2 * (num_nodes - 1)
 
 
+def betas_of_nodes(num_nodes: int, dtype: Any) -> jax.Array:
+    """The beta of each node; the middle of the path for a single one."""
+    if num_nodes == 1:
+        return jnp.full(1, 0.5, dtype)
+    odds = jnp.exp(jnp.linspace(-1.0, 1.0, num_nodes, dtype=dtype) * jnp.log((1 + EDGE) / EDGE))
+    return jnp.clip((odds * (1 + EDGE) - EDGE) / (1 + odds), 0.0, 1.0)
+
+
 def step_size_at(tuning: Tuning, inverse_temperature: jax.Array) -> jax.Array:
     """The step size for moves at a fixed beta: log-linear between the nodes."""
     place = nodes_along(inverse_temperature, tuning.step_size.size)
     return jnp.exp(jnp.interp(place, jnp.arange(tuning.step_size.size), jnp.log(tuning.step_size)))
 
 
-def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_draws: float = 8.0,
-                    largest: float = 1.5) -> jax.Array:
+def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_draws: float = 8.0) -> jax.Array:
     r"""Aim at the target acceptance, node by node.
 
     The energy error of a leapfrog trajectory has a standard deviation that grows as the square of
@@ -79,7 +86,7 @@ def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_d
     total = jnp.sum(nearness, (0, 1)) + prior_draws
     local = (jnp.sum(nearness * acceptance[..., None], (0, 1)) + prior_draws * overall) / total
     ratio = energy_deviation(jnp.asarray(mover.target_acceptance)) / energy_deviation(local)
-    return jnp.minimum(step_size * jnp.clip(jnp.sqrt(ratio), 0.2, 2.0), largest)
+    return jnp.minimum(step_size * jnp.clip(ratio**0.4, 0.2, 1.6), LARGEST_STEP)
 
 
 def energy_deviation(acceptance: jax.Array) -> jax.Array:
@@ -87,18 +94,28 @@ def energy_deviation(acceptance: jax.Array) -> jax.Array:
     return -jax.scipy.stats.norm.ppf(jnp.clip(acceptance, 1e-3, 0.999) / 2)
 
 
-def adapt_scale(scale: jax.Array, draws: Draws) -> jax.Array:
-    """The pooled covariance of x over all chains and temperatures, shrunk towards the present one."""
+def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: jax.Array) -> Tuning:
+    """Step sizes and metric; the last round leaves the metric alone, so that the step sizes are right for it.
+
+    A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
+    """
+    step_size = adapt_step_size(tuning.step_size, mover, draws)
+    metric = adapt_metric(tuning.metric, draws)
+    metric = jax.tree.map(lambda old, new: jnp.where(is_last, old, new), tuning.metric, metric)
+    betas = betas_of_nodes(step_size.size, step_size.dtype)
+    log_widths = [jnp.mean(jnp.log(jax.vmap(lambda beta: m.at(beta).widths)(betas)), axis=1)  # noqa: B023
+                  for m in (tuning.metric, metric)]
+    if mover.step_size is None:
+        step_size = jnp.minimum(step_size * jnp.exp(log_widths[0] - log_widths[1]), LARGEST_STEP)
+    return tuning._replace(step_size=step_size, metric=metric)
+
+
+def adapt_metric(metric: Metric, draws: Draws) -> Metric:
+    """The metric with the target's covariance from all chains, weighted for the target."""
     is_used = jnp.ravel(~jnp.isnan(draws.log_ratio))
     position = draws.position.reshape(-1, draws.position.shape[-1])
-    count = jnp.sum(is_used)
-    position = jnp.where(is_used[:, None], position, 0.0)
-    centred = jnp.where(is_used[:, None], position - jnp.sum(position, 0) / count, 0.0)
-    sums = jnp.sum(centred**2, 0) if scale.ndim == 1 else centred.T @ centred
-    prior_draws = 10.0 + (scale.shape[0] if scale.ndim == 2 else 0)
-    pooled = (sums + prior_draws * linear.covariance(scale)) / (count + prior_draws)
-    updated = linear.factor(pooled)
-    return jnp.where(jnp.all(jnp.isfinite(updated)), updated, scale)
+    log_weight = jnp.where(is_used, jnp.ravel(draws.log_weight_target), -jnp.inf)
+    return metric.adapted(jnp.where(is_used[:, None], position, 0.0), jax.nn.softmax(log_weight))
 
 
 def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Any]:
@@ -110,12 +127,19 @@ def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Any]:
     newest = jnp.pad(newest, (0, history.log_ratio.shape[1] - newest.size), constant_values=jnp.nan)
     rows = jnp.concatenate([history.log_ratio[:1], history.log_ratio[2:], newest[None]])
     laws = jax.tree.map(lambda old, new: jnp.concatenate([old[1:], jnp.asarray(new)[None]]), history.laws, law)
-    return law.relearned(pool_history(rows, laws)), History(rows, laws)
+    return law.relearned(profile_of(rows, laws)), History(rows, laws)
 
 
-def pool_history(log_ratio: jax.Array, laws: Any) -> Pool:
-    """All remembered draws as one pool; draws off the target's support know only beta = 0 and are left out."""
+def profile_of(log_ratio: jax.Array, laws: Any) -> Profile:
+    """All that is remembered as one profile; draws off the target's support know only beta = 0 and are left out."""
     is_used = jnp.isfinite(log_ratio)
     safe = jnp.where(is_used, log_ratio, 0.0)
-    masses = jax.vmap(lambda law: jax.vmap(jax.vmap(law.log_mass))(safe))(laws)
-    return pool_rounds(safe, is_used, jnp.concatenate([jnp.zeros_like(masses[:1]), masses]))
+    betas = grid_of_betas(log_ratio.dtype)
+
+    def of_round(law: Any, log_ratio: jax.Array, is_used: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return profile_of_round(log_ratio, is_used, jax.vmap(law.log_mass)(log_ratio), jax.vmap(law.log_weight)(betas))
+
+    rounds = jax.vmap(of_round)(laws, safe[1:], is_used[1:])
+    base = profile_of_base(safe[0], is_used[0])
+    together = (jnp.concatenate([first[None], rest]) for first, rest in zip(base, rounds, strict=True))
+    return combine(*(jnp.nan_to_num(part, neginf=0.0) for part in together))

@@ -26,9 +26,8 @@ class Untempered:
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: Point) -> tuple[Point, Draw]:
         beta = jnp.ones_like(state.log_ratio)
         density = AtTemperature(path, beta)
-        point, move = self.mover.move(keys, density, tuning.step_size[0], tuning.scale, state)
+        point, move = self.mover.move(keys, density, tuning.step_size[0], tuning.metric.at(beta), state)
         return point, Draw(point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move)
 
-    def adapt(self, tuning: Tuning, draws: Draws) -> Tuning:
-        step_size = tune.adapt_step_size(tuning.step_size, self.mover, draws)
-        return Tuning(step_size, tune.adapt_scale(tuning.scale, draws), None, None)
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+        return tune.adapt_moves(tuning, self.mover, draws, is_last)

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from thermocline import linear
+from thermocline.movers.metric import Scale
 from thermocline.movers.mover import Density, Keys, Move
 from thermocline.pytree import pytree, static
 
@@ -26,7 +26,7 @@ class HMC:
     jitter: float = static(default=0.5)
     target_acceptance: float = static(default=0.8)
 
-    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: jax.Array, point: Any) -> tuple[Any, Move]:
+    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any) -> tuple[Any, Move]:
         key_momentum, key_accept = jax.random.split(keys.own)
         position = density.position(point)
         momentum = jax.random.normal(key_momentum, position.shape, position.dtype)
@@ -48,20 +48,20 @@ class HMC:
         return jax.random.randint(key, (), shortest, longest + 1)
 
 
-def leapfrog(density: Density, step_size: jax.Array, scale: jax.Array, num_steps: jax.Array, point: Any,
+def leapfrog(density: Density, step_size: jax.Array, scale: Scale, num_steps: jax.Array, point: Any,
              momentum: jax.Array) -> tuple[Any, jax.Array]:
-    """Stoermer-Verlet for the kinetic energy z'z/2, where p = L^-T z and the metric is (L L')^-1.
+    """Stoermer-Verlet in white momenta z: the kinetic energy is z'z/2, where p = S^-T z.
 
-    In these white momenta the metric costs one product with L and one with its transpose;
-    each step evaluates the path once.
+    The metric then costs one product with S and one with its transpose; each step evaluates
+    the path once.
     """
 
     def kick(point: Any, momentum: jax.Array, share: float) -> jax.Array:
-        return momentum + share * step_size * linear.multiply_transposed(scale, density.gradient(point))
+        return momentum + share * step_size * scale.multiply_transposed(density.gradient(point))
 
     def step(_: int, carry: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
         point, momentum = carry
-        point = density.evaluate(density.position(point) + step_size * linear.multiply(scale, momentum))
+        point = density.evaluate(density.position(point) + step_size * scale.multiply(momentum))
         return point, kick(point, momentum, 1.0)
 
     start = point, kick(point, momentum, 0.5)

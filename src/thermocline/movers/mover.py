@@ -4,6 +4,8 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 
+from thermocline.movers.metric import Scale
+
 
 class Keys(NamedTuple):
     """Randomness of one step: `own` to one chain, `shared` by all, so that all take equally many steps."""
@@ -37,5 +39,5 @@ class Mover(Protocol):
     step_size: float | None
     target_acceptance: float
 
-    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: jax.Array, point: Any
+    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any
              ) -> tuple[Any, Move]: ...

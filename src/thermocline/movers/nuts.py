@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from thermocline import linear
+from thermocline.movers.metric import Scale
 from thermocline.movers.mover import Density, Keys, Move
 from thermocline.pytree import pytree, static
 
@@ -22,20 +22,20 @@ class NUTS:
     max_doublings: int = static(default=8)
     target_acceptance: float = static(default=0.8)
 
-    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: jax.Array, point: Any) -> tuple[Any, Move]:
+    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any) -> tuple[Any, Move]:
         from blackjax.mcmc import hmc, nuts
 
         origin = density.position(point)
         white = jnp.zeros_like(origin)  # the current point is the origin of the white coordinates
 
         def log_density(white: jax.Array) -> jax.Array:
-            value = density.log_density_at(origin + linear.multiply(scale, white))
+            value = density.log_density_at(origin + scale.multiply(white))
             return jnp.where(jnp.isnan(value) | jnp.isposinf(value), -jnp.inf, value)
 
-        start = hmc.HMCState(white, density.log_density(point), linear.multiply_transposed(scale, density.gradient(point)))
+        start = hmc.HMCState(white, density.log_density(point), scale.multiply_transposed(density.gradient(point)))
         kernel = nuts.build_kernel()
         end, info = kernel(keys.own, start, log_density, step_size, jnp.ones_like(white), self.max_doublings)
-        proposal = density.evaluate(origin + linear.multiply(scale, end.position))
+        proposal = density.evaluate(origin + scale.multiply(end.position))
         usable = jnp.isfinite(density.log_density(proposal))
         chosen = jax.tree.map(lambda new, old: jnp.where(usable, new, old), proposal, point)
         return chosen, Move(

@@ -80,9 +80,10 @@ class Extended:
         return point.point.log_base + self._log_control(point.control, point.point.log_ratio)
 
     def gradient(self, point: ExtendedPoint) -> jax.Array:
-        beta = self.control_map(point.control)
+        beta, log_ratio = self.control_map(point.control), point.point.log_ratio
         along_position = point.point.gradient_base + tempered(beta, point.point.gradient_ratio)
-        return jnp.append(along_position, jax.grad(self._log_control)(point.control, point.point.log_ratio))
+        on_support = jnp.where(jnp.isneginf(log_ratio), 0.0, log_ratio)  # off it any finite force will do
+        return jnp.append(along_position, jax.grad(self._log_control)(point.control, on_support))
 
     def log_density_at(self, position: jax.Array) -> jax.Array:
         """The value alone, for libraries that differentiate it themselves."""

@@ -16,7 +16,7 @@ import numpy as np
 from thermocline.errors import ThermoclineError
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
-from thermocline.paths.reweighting import Pool
+from thermocline.paths.reweighting import Profile
 from thermocline.pytree import pytree
 
 
@@ -80,9 +80,8 @@ class Continuous:
         return left * log_ratio - bias + jnp.log(width) + truncated_exponential.log_mass(gain)
 
     def log_mass(self, log_ratio: jax.Array) -> jax.Array:
-        finite = jnp.isfinite(log_ratio)
-        masses = jax.nn.logsumexp(self._log_segment_masses(jnp.where(finite, log_ratio, 0.0)))
-        return jnp.where(finite, masses, log_ratio)  # beta = 0 has measure zero: -inf stays -inf
+        masses = jax.nn.logsumexp(self._log_segment_masses(log_ratio))
+        return jnp.where(jnp.isneginf(log_ratio), log_ratio, masses)  # beta = 0 has measure zero: -inf stays -inf
 
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
         left, width, _, rise = self.segments()
@@ -94,11 +93,18 @@ class Continuous:
         beta = left[segment] + width[segment] * truncated_exponential.quantile(gain, uniforms[1])
         return jnp.clip(beta, 0.0, 1.0)
 
-    def refit(self, pool: Pool) -> "Continuous":
-        """The law with a flat marginal, as far as the pooled draws know."""
-        knots = pool.equal_length_knots(jnp.size(self.bias))
-        log_partition = pool.log_partition(knots)
-        return Continuous(log_partition - log_partition[0], knots)
+    def refit(self, profile: Profile) -> "Continuous":
+        """The law that spends equal time on equal lengths of the path, as far as the rounds know.
+
+        Every segment between knots is to be visited equally often, so that beta's marginal is nearly
+        proportional to its speed, Gelman and Meng's (1998) optimal prior. A marginal flat in beta would hardly
+        visit the neighbourhood of a broad base.
+        """
+        knots = profile.knots(jnp.size(self.bias))
+        log_width = jnp.log(jnp.diff(knots))
+        log_density = -0.5 * (jnp.append(log_width[:1], log_width) + jnp.append(log_width, log_width[-1:]))
+        bias = profile.log_partition_at(knots) - log_density
+        return Continuous(bias - bias[0], knots)
 
 
 @pytree
@@ -124,9 +130,9 @@ class Ladder:
         rung = jnp.minimum(jnp.sum(cumulative <= uniform * cumulative[-1]), cumulative.size - 1)
         return jnp.asarray(self.betas)[rung]
 
-    def refit(self, pool: Pool) -> "Ladder":
+    def refit(self, profile: Profile) -> "Ladder":
         """The same rungs, weighted so that each is visited equally often."""
-        log_partition = pool.log_partition(jnp.asarray(self.betas))
+        log_partition = profile.log_partition_at(jnp.asarray(self.betas))
         return Ladder(self.betas, log_partition[0] - log_partition)
 
 
@@ -151,5 +157,5 @@ class Learned:
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
         return self.law.sample(key, log_ratio)
 
-    def relearned(self, pool: Pool) -> "Learned":
-        return Learned(self.law.refit(pool))
+    def relearned(self, profile: Profile) -> "Learned":
+        return Learned(self.law.refit(profile))

@@ -1,9 +1,9 @@
-r"""What the draws of several rounds say together about $\log z(\beta)$.
+r"""What the draws of several rounds say about $\log z(\beta)$ along the whole path.
 
-Round $j$ drew from $p_j(x) = \mathrm{base}(x)\,N_j(r(x))/C_j$, where $N_j$ is the mass of its law of beta.
-Since every $p_j$ depends on $x$ through $r$ alone, the rounds pool exactly: a draw from any of them
-represents the base with weight $1/\sum_j n_j N_j(r)/C_j$, where the $C_j$ solve their own equations
-(Shirts & Chodera 2008). With one round it is the paper's Rao-Blackwellised estimator.
+Within one round, $z(\beta)/\zeta^\beta \propto$ the mean of $e^{\beta r}/N(r)$ at *any* beta, but that is only to be
+believed where the round has been. So each round gives the slope of $\log z(\beta) - \beta\log\zeta$ on a grid,
+and the slopes are averaged with the number of draws that the round spent there. Where no round has been, the
+newest extrapolates: by convexity that understates $\log z$, so the next round is drawn towards the gap.
 """
 
 from typing import NamedTuple
@@ -11,65 +11,83 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-NUM_ITERATIONS = 100
-NUM_CANDIDATES = 129
+NUM_GRID = 257
+BY_BETA, AT_ENDS = 0.1, 0.2  # shares of the knots
+FORGETTING = 0.1  # weight of a round relative to the one after it
 
 
-class Pool(NamedTuple):
-    """Log ratios of pooled draws, and the log weight with which each represents the base."""
+class Profile(NamedTuple):
+    """log z(beta) - beta log zeta and its curvature's square root (the thermodynamic speed), on a grid of beta."""
 
-    log_ratio: jax.Array
-    log_weight: jax.Array
+    betas: jax.Array
+    log_partition: jax.Array
+    speed: jax.Array
 
-    def log_partition(self, betas: jax.Array) -> jax.Array:
-        """log of z(beta)/zeta^beta up to one constant, at any beta."""
-        return jax.nn.logsumexp(betas[:, None] * self.log_ratio + self.log_weight, axis=1)
+    def log_partition_at(self, betas: jax.Array) -> jax.Array:
+        return jnp.interp(betas, self.betas, self.log_partition)
 
-    def deviation(self, betas: jax.Array) -> jax.Array:
-        """Standard deviation of r at each beta: the thermodynamic speed."""
-        weight = jax.nn.softmax(betas[:, None] * self.log_ratio + self.log_weight, axis=1)
-        mean = weight @ self.log_ratio
-        return jnp.sqrt(jnp.sum(weight * (self.log_ratio - mean[:, None]) ** 2, axis=1))
+    def knots(self, num_knots: int) -> jax.Array:
+        """Knots that divide the path evenly.
 
-    def equal_length_knots(self, num_knots: int, *, floor: float = 0.2) -> jax.Array:
-        """Knots with equal integrals of the speed between them; a share `floor` of them equally spaced."""
-        candidates = jax.nn.sigmoid(jnp.linspace(-14.0, 14.0, NUM_CANDIDATES, dtype=self.log_ratio.dtype))
-        candidates = candidates.at[0].set(0.0).at[-1].set(1.0)
-        speed = self.deviation(candidates)
-        lengths = 0.5 * (speed[1:] + speed[:-1]) * jnp.diff(candidates)
-        travelled = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
-        total = travelled[-1]
-        share = jnp.where(total > 0, travelled / jnp.where(total > 0, total, 1.0), candidates)
-        coordinate = (1 - floor) * share + floor * candidates
-        knots = jnp.interp(jnp.linspace(0.0, 1.0, num_knots, dtype=share.dtype), coordinate, candidates)
-        return knots.at[0].set(0.0).at[-1].set(1.0)
+        Mostly by thermodynamic length, the integral of the speed; a share of them by beta, and a share within
+        unit length of each end, so that the draws that the evidence's weights are made of are never few.
+        """
+        lengths = 0.5 * (self.speed[1:] + self.speed[:-1]) * jnp.diff(self.betas)
+        travelled = jnp.append(0.0, jnp.cumsum(lengths))
+        total = jnp.maximum(travelled[-1], 1e-6)
+        end = jnp.minimum(total, 1.0)
+        at_ends = (jnp.minimum(travelled, end) - jnp.minimum(total - travelled, end) + end) / (2 * end)
+        coordinate = (1 - BY_BETA - AT_ENDS) * travelled / total + BY_BETA * self.betas + AT_ENDS * at_ends
+        share = coordinate / coordinate[-1]
+        return jnp.interp(jnp.linspace(0.0, 1.0, num_knots, dtype=share.dtype), share, self.betas)
 
 
-def pool_rounds(log_ratio: jax.Array, is_used: jax.Array, log_mass: jax.Array) -> Pool:
-    """Pool the rounds: row j of `log_ratio` was drawn under law j; `log_mass[j]` holds log N_j at *all* draws.
-
-    The first round is exact draws of the base (N = 1), which anchors the pool at beta = 0.
-    """
-    flat, used = jnp.ravel(log_ratio), jnp.ravel(is_used)
-    flat = jnp.where(used, flat, 0.0)
-    masses = jnp.where(used, log_mass.reshape(log_mass.shape[0], -1), 0.0)
-    log_count = jnp.log(jnp.sum(is_used, axis=1))[:, None]
-
-    def log_weight(log_constant: jax.Array) -> jax.Array:
-        log_mixture = jax.nn.logsumexp(log_count + masses - log_constant[:, None], axis=0)
-        return jnp.where(used, -log_mixture, -jnp.inf)
-
-    def iterate(_: int, log_constant: jax.Array) -> jax.Array:
-        updated = jax.nn.logsumexp(masses + log_weight(log_constant), axis=1)
-        updated = jnp.where(jnp.isneginf(log_count[:, 0]), 0.0, updated)
-        return updated - updated[0]
-
-    start = jnp.nan_to_num(jnp.sum(jnp.where(is_used, log_mass_of_own(log_mass), 0.0), axis=1)
-                           / jnp.sum(is_used, axis=1))
-    return Pool(flat, log_weight(jax.lax.fori_loop(0, NUM_ITERATIONS, iterate, start - start[0])))
+def grid_of_betas(dtype: jnp.dtype) -> jax.Array:
+    """From 0 to 1, crowded at both ends."""
+    inner = jax.nn.sigmoid(jnp.linspace(-14.0, 14.0, NUM_GRID - 2, dtype=dtype))
+    return jnp.concatenate([jnp.zeros(1, dtype), inner, jnp.ones(1, dtype)])
 
 
-def log_mass_of_own(log_mass: jax.Array) -> jax.Array:
-    """log N_j at the draws of round j itself: a first guess of log C_j."""
-    rounds = jnp.arange(log_mass.shape[0])
-    return log_mass[rounds, rounds]
+def profile_of_base(log_ratio: jax.Array, is_used: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Slopes, variances and counts from exact base draws, which count by their effective number at each beta."""
+    betas = grid_of_betas(log_ratio.dtype)
+    log_weight = jnp.where(is_used, 0.0, -jnp.inf)
+    slope, variance, shares = _reweighted(betas, log_ratio, log_weight)
+    size = 1 / jnp.sum(shares**2, axis=1)
+    return slope, variance, jnp.maximum(jnp.minimum(size[1:], size[:-1]) - 8.0, 0.0)
+
+
+def profile_of_round(log_ratio: jax.Array, is_used: jax.Array, log_mass: jax.Array, log_prior: jax.Array
+                     ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The same from a round's draws; `log_mass` is log N at the draws, `log_prior` is -f on the grid."""
+    betas = grid_of_betas(log_ratio.dtype)
+    slope, variance, _ = _reweighted(betas, log_ratio, jnp.where(is_used, -log_mass, -jnp.inf))
+    density = jnp.exp(jnp.where(is_used, betas[:, None] * log_ratio - log_mass + log_prior[:, None], -jnp.inf))
+    density = jnp.sum(density, axis=1)
+    count = 0.5 * (density[1:] + density[:-1]) * jnp.diff(betas)
+    return slope, variance, count * jnp.sum(is_used) / jnp.maximum(jnp.sum(count), 1e-30)
+
+
+def _reweighted(betas: jax.Array, log_ratio: jax.Array, log_weight: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Slope of log z between grid points, variance of r at them, and the shares of the draws."""
+    terms = betas[:, None] * log_ratio + log_weight
+    log_partition = jax.nn.logsumexp(terms, axis=1)
+    shares = jnp.exp(terms - log_partition[:, None])
+    mean = shares @ log_ratio
+    variance = jnp.sum(shares * (log_ratio - mean[:, None]) ** 2, axis=1)
+    return jnp.diff(log_partition) / jnp.diff(betas), variance, shares
+
+
+def combine(slopes: jax.Array, variances: jax.Array, counts: jax.Array) -> Profile:
+    """One profile from those of base (row 0) and rounds (oldest to newest)."""
+    num_rounds = slopes.shape[0] - 1
+    ages = jnp.append(num_rounds, jnp.arange(num_rounds - 1, -1, -1))
+    weights = counts * FORGETTING ** jnp.where(jnp.arange(num_rounds + 1) == 0, 0, ages)[:, None]
+    weights = weights.at[-1].add(1.0)  # the newest extrapolates where nobody has been
+    total = jnp.sum(weights, axis=0)
+    known = jnp.where(weights > 0, slopes, 0.0)
+    slope = jnp.sum(weights * known, axis=0) / total
+    at_points = 0.5 * (jnp.append(weights[:, :1], weights, 1) + jnp.append(weights, weights[:, -1:], 1))
+    variance = jnp.sum(at_points * jnp.where(at_points > 0, variances, 0.0), 0) / jnp.sum(at_points, 0)
+    betas = grid_of_betas(slope.dtype)
+    return Profile(betas, jnp.append(0.0, jnp.cumsum(slope * jnp.diff(betas))), jnp.sqrt(variance))

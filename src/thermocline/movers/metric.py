@@ -1,0 +1,74 @@
+r"""The metric of a move: a covariance $S S^\top$ that follows the path from base to target.
+
+Between a Gaussian base with covariance $\Sigma_0$ and a Gaussian target with $\Sigma_1$ the precision is exactly
+$(1-\beta)\Sigma_0^{-1} + \beta\Sigma_1^{-1}$. One basis diagonalises both, so that a beta of its own for every chain
+costs a vector of widths, not a factorisation.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from thermocline import linear
+
+
+class Scale(NamedTuple):
+    """S = basis times diag(widths); a basis given as a vector is diagonal."""
+
+    basis: jax.Array
+    widths: jax.Array
+
+    def multiply(self, vector: jax.Array) -> jax.Array:
+        """S v."""
+        return linear.multiply(self.basis, self.widths * vector)
+
+    def multiply_transposed(self, vector: jax.Array) -> jax.Array:
+        """The transpose of S times v."""
+        return self.widths * (self.basis * vector if self.basis.ndim == 1 else vector @ self.basis)
+
+    def append(self, width: jax.Array) -> "Scale":
+        """The scale with one more, independent coordinate."""
+        if self.basis.ndim == 1:
+            basis = jnp.append(self.basis, 1.0)
+        else:
+            basis = jax.scipy.linalg.block_diag(self.basis, jnp.ones((1, 1), self.basis.dtype))
+        return Scale(basis, jnp.append(self.widths, width))
+
+
+class Metric(NamedTuple):
+    """The base's scale, a basis in which base and target are both diagonal, and the target's variances in it."""
+
+    base_scale: jax.Array
+    basis: jax.Array
+    variances: jax.Array  # of the target, relative to the base
+
+    def at(self, inverse_temperature: jax.Array) -> Scale:
+        """The scale at one beta."""
+        precision = (1 - inverse_temperature) + inverse_temperature / self.variances
+        return Scale(self.basis, precision**-0.5)
+
+    def adapted(self, position: jax.Array, weight: jax.Array) -> "Metric":
+        """Refitted to draws of the target with relative `weight`, shrunk towards the shape of the base."""
+        weight = weight / jnp.sum(weight)
+        mean = weight @ position
+        white = jax.vmap(linear.solve, (None, 0))(self.base_scale, position - mean)
+        size = 1 / jnp.sum(weight**2)
+        dimension = position.shape[1]
+        diagonal = jnp.maximum(weight @ white**2, 1e-12)
+        prior_size = 10.0 + (dimension if self.base_scale.ndim == 2 else 0)
+        shrinkage = prior_size / (prior_size + size)
+        typical = jnp.exp((1 - shrinkage) * jnp.mean(jnp.log(diagonal)))  # with no draws, the base's own
+        if self.base_scale.ndim == 1:
+            basis, variances = self.base_scale, (1 - shrinkage) * diagonal + shrinkage * typical
+        else:
+            covariance = (1 - shrinkage) * (white.T * weight) @ white + shrinkage * typical * jnp.eye(dimension)
+            variances, vectors = jnp.linalg.eigh(covariance)
+            basis = self.base_scale @ vectors
+        usable = jnp.all(jnp.isfinite(basis)) & jnp.all(jnp.isfinite(variances)) & jnp.all(variances > 0)
+        return Metric(self.base_scale, jnp.where(usable, basis, self.basis), jnp.where(usable, variances, self.variances))
+
+
+def metric_of(base_scale: jax.Array) -> Metric:
+    """Before anything is known of the target: the base's covariance everywhere."""
+    return Metric(base_scale, base_scale, jnp.ones(base_scale.shape[0], base_scale.dtype))
