@@ -12,7 +12,7 @@ from thermocline.paths.reweighting import Profile, combine, grid_of_betas, profi
 
 NUM_NODES = 13  # of the step size along beta
 NUM_ROUNDS = 4  # that the law remembers
-LARGEST_STEP = 1.5  # in units of the metric
+LARGEST_STEP = 1.5  # in units of the base's scale
 EDGE = 1e-4  # resolution of beta near 0 and 1
 
 
@@ -75,8 +75,6 @@ def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_d
     the step, and acceptance is $2\Phi(-\sigma/2)$; so $\epsilon^2$ is scaled by the ratio of the wanted
     $\sigma$ to the measured one. A node borrows strength from the mean over all draws.
     """
-    if mover.step_size is not None:
-        return step_size
     is_used = ~jnp.isnan(draws.log_ratio)
     acceptance = jnp.where(is_used, draws.acceptance, 0.0)
     overall = jnp.sum(acceptance) / jnp.sum(is_used)
@@ -86,7 +84,7 @@ def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_d
     total = jnp.sum(nearness, (0, 1)) + prior_draws
     local = (jnp.sum(nearness * acceptance[..., None], (0, 1)) + prior_draws * overall) / total
     ratio = energy_deviation(jnp.asarray(mover.target_acceptance)) / energy_deviation(local)
-    return jnp.minimum(step_size * jnp.clip(ratio**0.4, 0.2, 1.6), LARGEST_STEP)
+    return step_size * jnp.clip(ratio**0.4, 0.2, 1.6)
 
 
 def energy_deviation(acceptance: jax.Array) -> jax.Array:
@@ -99,23 +97,22 @@ def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: jax.Array) 
 
     A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
     """
-    step_size = adapt_step_size(tuning.step_size, mover, draws)
     metric = adapt_metric(tuning.metric, draws)
     metric = jax.tree.map(lambda old, new: jnp.where(is_last, old, new), tuning.metric, metric)
-    betas = betas_of_nodes(step_size.size, step_size.dtype)
-    log_widths = [jnp.mean(jnp.log(jax.vmap(lambda beta: m.at(beta).widths)(betas)), axis=1)  # noqa: B023
-                  for m in (tuning.metric, metric)]
-    if mover.step_size is None:
-        step_size = jnp.minimum(step_size * jnp.exp(log_widths[0] - log_widths[1]), LARGEST_STEP)
-    return tuning._replace(step_size=step_size, metric=metric)
+    if mover.step_size is not None:
+        return tuning._replace(metric=metric)
+    betas = betas_of_nodes(tuning.step_size.size, tuning.step_size.dtype)
+    old, new = (jnp.mean(jnp.log(jax.vmap(lambda beta: m.at(beta).widths)(betas)), axis=1)  # noqa: B023
+                for m in (tuning.metric, metric))
+    step_size = adapt_step_size(tuning.step_size, mover, draws) * jnp.exp(old - new)
+    return tuning._replace(step_size=jnp.minimum(step_size, LARGEST_STEP * jnp.exp(-new)), metric=metric)
 
 
 def adapt_metric(metric: Metric, draws: Draws) -> Metric:
     """The metric with the target's covariance from all chains, weighted for the target."""
-    is_used = jnp.ravel(~jnp.isnan(draws.log_ratio))
-    position = draws.position.reshape(-1, draws.position.shape[-1])
-    log_weight = jnp.where(is_used, jnp.ravel(draws.log_weight_target), -jnp.inf)
-    return metric.adapted(jnp.where(is_used[:, None], position, 0.0), jax.nn.softmax(log_weight))
+    is_used = ~jnp.isnan(draws.log_ratio)
+    log_weight = jnp.where(is_used, draws.log_weight_target, -jnp.inf)
+    return metric.adapted(jnp.where(is_used[..., None], draws.position, 0.0), jax.nn.softmax(log_weight, axis=(0, 1)))
 
 
 def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Any]:

@@ -49,11 +49,17 @@ class Metric(NamedTuple):
         return Scale(self.basis, precision**-0.5)
 
     def adapted(self, position: jax.Array, weight: jax.Array) -> "Metric":
-        """Refitted to draws of the target with relative `weight`, shrunk towards the shape of the base."""
-        weight = weight / jnp.sum(weight)
+        """Refitted to (chain, draw) positions weighted for the target, shrunk towards the shape of the base.
+
+        The weights' effective number counts only as far as chains share it: one chain that sits still somewhere
+        has no spread and knows nothing.
+        """
+        num_chains, by_chain = weight.shape[0], jnp.sum(weight, axis=1)
+        shared_by = 1.0 if num_chains == 1 else (1 / jnp.sum(by_chain**2) - 1) / (num_chains - 1)
+        position, weight = position.reshape(-1, position.shape[-1]), jnp.ravel(weight)
         mean = weight @ position
         white = jax.vmap(linear.solve, (None, 0))(self.base_scale, position - mean)
-        size = 1 / jnp.sum(weight**2)
+        size = shared_by / jnp.sum(weight**2)
         dimension = position.shape[1]
         diagonal = jnp.maximum(weight @ white**2, 1e-12)
         prior_size = 10.0 + (dimension if self.base_scale.ndim == 2 else 0)
