@@ -17,8 +17,9 @@ STATE = "state.npz"
 
 
 class Progress(NamedTuple):
-    """Where a run stands: which round, how far into it, and how many steps in all."""
+    """Where a run stands: which phase and round, how far into it, and how many steps in all."""
 
+    phase: int
     round_index: int
     offset: int
     step: int

@@ -1,7 +1,7 @@
 """The one loop: rounds, chunks, keys, devices; every method runs here."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +18,10 @@ from thermocline.movers import Keys
 from thermocline.paths import Path
 from thermocline.progress import Reporter
 
-FIRST_ROUND = 8  # steps of the first warm-up round
+FIRST_ROUND = 16  # steps of the first warm-up round
+CLIMB, WARMUP, SAMPLING = range(3)
+PHASES = ("climb", "warm-up", "sampling")
+MOST_CLIMBS = 400  # rounds
 SECONDS_A_CHUNK = 0.5
 BUFFER_BYTES = 64e6
 
@@ -35,16 +38,21 @@ class Schedule(NamedTuple):
     most_draws: int
     stop: Callable[[Draws], bool] | None = None
 
-    def rounds(self) -> Iterator[tuple[int, bool]]:
-        """(length, is warm-up) of each round in turn."""
-        for length in warmup_rounds(self.num_warmup):
-            yield length, True
-        yield self.num_draws, False
-        total = self.num_draws
-        while self.stop is not None and total < self.most_draws:
-            length = min(total, self.most_draws - total)
-            yield length, False
-            total += length
+    def length(self, phase: int, index: int, tuning: Tuning, num_chains: int) -> int:
+        """Steps of a round; 0 when its phase is over."""
+        if phase == CLIMB:
+            goes_on = self.num_warmup > 0 and index < MOST_CLIMBS and tuning.is_climbing
+            return max(4, 64 // num_chains) if goes_on else 0
+        if phase == WARMUP:
+            lengths = warmup_rounds(self.num_warmup)
+            return lengths[index] if index < len(lengths) else 0
+        if index == 0:
+            return self.num_draws
+        drawn = self.num_draws * 2 ** (index - 1)
+        return min(drawn, max(self.most_draws - drawn, 0))
+
+    def is_last_warmup(self, phase: int, index: int) -> bool:
+        return phase == WARMUP and index == len(warmup_rounds(self.num_warmup)) - 1
 
 
 class Outcome(NamedTuple):
@@ -155,19 +163,21 @@ def run(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: Any,
     began = time.monotonic()
     reporter.phase("compiling", None)
     _, empty = jax.block_until_ready(step_program(tuning, states, 0, 0))
-    seconds = {"compile": time.monotonic() - began, "warm-up": 0.0, "sampling": 0.0}
-    kept, chunks, progress = Kept(num_kept), [], Progress(0, 0, first_step)
+    seconds = {"compile": time.monotonic() - began, "warm-up": 0.0, "adapt": 0.0, "sampling": 0.0}
+    kept, chunks, progress = Kept(num_kept), [], Progress(CLIMB, 0, 0, first_step)
     kept.draws = kept.empty(to_chains(empty, 0))
     warmup_gradients = np.zeros((), np.int64)
     if checkpoint is not None and checkpoint.exists():
         saved = (tuning, states, kept.draws, warmup_gradients)
         progress, (tuning, states, kept.draws, warmup_gradients), chunks = checkpoint.load(saved)
-    pace, last_warmup = Pace(chunk_size, capacity), len(warmup_rounds(schedule.num_warmup)) - 1
-    for index, (length, is_warmup) in enumerate(schedule.rounds()):
-        if index < progress.round_index:
+    pace = Pace(chunk_size, capacity)
+    while True:
+        phase, index, offset, step = progress
+        length, is_warmup = schedule.length(phase, index, tuning, num_chains), phase != SAMPLING
+        if length == 0 and is_warmup:
+            progress = Progress(phase + 1, 0, 0, step)
             continue
-        offset, step = progress.offset, progress.step
-        reporter.phase("warm-up" if is_warmup else "sampling", length)
+        reporter.phase(PHASES[phase], length)
         reporter.advance(offset, 0)
         while offset < length:
             began = time.monotonic()
@@ -183,17 +193,21 @@ def run(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: Any,
             if checkpoint is not None:
                 if not is_warmup:
                     checkpoint.append(step - count, chunk)
-                checkpoint.save(Progress(index, offset, step), (tuning, states, kept.draws, warmup_gradients))
+                checkpoint.save(Progress(phase, index, offset, step), (tuning, states, kept.draws, warmup_gradients))
             elapsed = time.monotonic() - began
             seconds["warm-up" if is_warmup else "sampling"] += elapsed
             pace.learn(count, elapsed)
             reporter.advance(count, int(chunk.num_gradients.sum()))
             if not is_warmup:
                 reporter.figures(chunks, float(path.log_zeta))
-        progress = Progress(index + 1, 0, step)
+        progress = Progress(phase, index + 1, 0, step)
         if is_warmup:
-            tuning = adapt(method, tuning, kept.draws, index == last_warmup)
-        elif schedule.stop is not None and schedule.stop(concatenate(chunks)):
+            began = time.monotonic()
+            tuning = jax.block_until_ready(adapt(method, tuning, kept.draws, schedule.is_last_warmup(phase, index)))
+            seconds["adapt"] += time.monotonic() - began
+        elif schedule.stop is None or schedule.length(phase, index + 1, tuning, num_chains) == 0:
+            break
+        elif schedule.stop(concatenate(chunks)):
             break
     return Outcome(concatenate(chunks), tuning, states, progress.step, seconds, int(warmup_gradients))
 

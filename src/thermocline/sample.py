@@ -63,7 +63,7 @@ def sample(
         path, base_draws, log_support = _prepare(key_base, target, base, log_zeta, precision)
         num_kept = max(NUM_KEPT // num_chains, 8)
         scale = initial_scale(base, base_draws.position)
-        tuning = cast(method.initial_tuning(scale, base_draws.log_ratio[:NUM_KEPT], num_kept * num_chains), precision)
+        tuning = cast(method.initial_tuning(scale, base_draws.log_ratio), precision)
         states = start(key_start, method, path, tuning, _starts(base_draws, num_chains))
         if tuning.law is not None and np.isfinite(tuning.law.log_mass(jax.numpy.asarray(-np.inf))):
             log_support = Estimate(0.0, 0.0, np.inf)  # this law visits beta = 0 itself, off the support too

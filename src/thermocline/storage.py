@@ -10,16 +10,18 @@ import numpy as np
 from thermocline.bases import BASES
 from thermocline.errors import ThermoclineError
 from thermocline.methods import METHODS
-from thermocline.methods.tuning import History, Tuning
-from thermocline.movers import MOVERS
+from thermocline.methods.tuning import Learning, Tuning
+from thermocline.movers import MOVERS, Metric
 from thermocline.paths import LAWS, Learned, Logistic, Monotone, Point
 from thermocline.paths.control import ExtendedPoint
+from thermocline.paths.laws import Window
+from thermocline.paths.reweighting import Profile
 from thermocline.methods.gibbs import GibbsState
 
 CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (*BASES.values(), *MOVERS.values(), *LAWS.values(), *METHODS.values(), Learned, Logistic, Monotone,
-                Tuning, History, Point, ExtendedPoint, GibbsState)
+                Tuning, Learning, Window, Profile, Metric, Point, ExtendedPoint, GibbsState)
     if isinstance(cls, type)
 }
 

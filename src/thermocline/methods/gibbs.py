@@ -36,8 +36,8 @@ class GibbsTempering:
     mover: Mover = field(default_factory=HMC)
     law: Law = field(default_factory=learned_bias)
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
-        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_kept)
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
+        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> GibbsState:
         point = path.evaluate(position)
@@ -53,8 +53,8 @@ class GibbsTempering:
         return GibbsState(point, following), record(point, beta, tuning.law, move)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        law, history = tune.adapt_law(tuning, draws.log_ratio)
-        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, history=history)
+        law, learning = tune.adapt_law(tuning, draws.log_ratio)
+        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
 
 
 def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:

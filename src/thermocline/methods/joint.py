@@ -39,10 +39,10 @@ class JointTempering:
     control_map: ControlMap = field(default_factory=Logistic)
     mass: float | None = None
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
         if isinstance(self.law.law if isinstance(self.law, Learned) else self.law, Ladder):
             raise ThermoclineError("JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering.")
-        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_kept, num_nodes=1)
+        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_nodes=1)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)
@@ -54,8 +54,8 @@ class JointTempering:
         return state, record(state.point, self.control_map(state.control), tuning.law, move)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        law, history = tune.adapt_law(tuning, draws.log_ratio)
-        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, history=history)
+        law, learning = tune.adapt_law(tuning, draws.log_ratio)
+        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
 
     def _scale(self, tuning: Tuning) -> Scale:
         """The metric averaged along the path, and the spread of u over the law's segments."""

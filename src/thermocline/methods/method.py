@@ -13,8 +13,8 @@ from thermocline.paths import Path
 class Method(Protocol):
     """Options as a frozen PyTree; the run loop calls these on one chain and maps them over all."""
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
-        """Before the first round: the base's scale, log ratios of exact base draws, room for `num_kept` draws."""
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
+        """Before the first round, from the base's scale and the log ratios of exact base draws."""
         ...
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Any:

@@ -7,40 +7,53 @@ import jax.numpy as jnp
 
 from thermocline.draws import Draws
 from thermocline.movers import Metric, Mover, metric_of
-from thermocline.paths import Learned
-from thermocline.paths.reweighting import Profile, combine, grid_of_betas, profile_of_base, profile_of_round
+from thermocline.paths.laws import Learned, Window
+from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
 
 NUM_NODES = 13  # of the step size along beta
-NUM_ROUNDS = 4  # that the law remembers
+STRIDE = 1.5  # of the first climb, in thermodynamic length
 LARGEST_STEP = 1.5  # in units of the base's scale
 EDGE = 1e-4  # resolution of beta near 0 and 1
 
 
-class History(NamedTuple):
-    """Log ratios of exact base draws (row 0) and of the last rounds, with the laws they were drawn under."""
+class Learning(NamedTuple):
+    """What is known of the path, and the window in which chains climb it for the first time."""
 
-    log_ratio: jax.Array
-    laws: Any  # stacked, one for each round after row 0
+    profile: Profile
+    window: Window
 
 
 class Tuning(NamedTuple):
     step_size: jax.Array  # at nodes along beta; a single one where beta moves with x
     metric: Metric
     law: Any
-    history: Any
+    learning: Learning | None  # None where the law is fixed
+
+    @property
+    def is_climbing(self) -> bool:
+        """Whether chains are still on their first way up; asked between rounds, on the host."""
+        return self.learning is not None and not bool(self.learning.window.is_open)
 
 
-def initial_tuning(mover: Mover, scale: jax.Array, law: Any, base_log_ratio: jax.Array, num_kept: int, *,
+def initial_tuning(mover: Mover, scale: jax.Array, law: Any, base_log_ratio: jax.Array, *,
                    num_nodes: int = NUM_NODES) -> Tuning:
-    """Before any round: the base's metric, a cautious step size, nothing remembered but the base."""
+    """Before any round: the base's metric, a cautious step size, and a law that starts to climb."""
     guess = 0.5 / scale.shape[0] ** 0.25 if mover.step_size is None else mover.step_size
     step_size = jnp.broadcast_to(jnp.asarray(guess, scale.dtype), (num_nodes,))
+    metric = metric_of(scale)
     if not isinstance(law, Learned):
-        return Tuning(step_size, metric_of(scale), law, None)
-    log_ratio = jnp.full((NUM_ROUNDS + 1, max(num_kept, base_log_ratio.size)), jnp.nan, scale.dtype)
-    log_ratio = log_ratio.at[0, : base_log_ratio.size].set(base_log_ratio)
-    laws = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * NUM_ROUNDS), law)
-    return Tuning(step_size, metric_of(scale), law, History(log_ratio, laws))
+        return Tuning(step_size, metric, law, None)
+    profile = profile_of_base(base_log_ratio)
+    curve = profile.curve()
+    window = next_window(curve, jnp.zeros((), scale.dtype))
+    return Tuning(step_size, metric, law.relearned(curve, window), Learning(profile, window))
+
+
+def next_window(curve: Curve, centre: jax.Array) -> Window:
+    """The window one stride further up; open when that reaches the target."""
+    following = centre + STRIDE / jnp.maximum(curve.speed_at(centre), 1e-6)
+    centre = jnp.minimum(following, 1.0)
+    return Window(centre, 1 / jnp.maximum(curve.speed_at(centre), 1e-6), following >= 1)
 
 
 def nodes_along(inverse_temperature: jax.Array, num_nodes: int) -> jax.Array:
@@ -115,28 +128,16 @@ def adapt_metric(metric: Metric, draws: Draws) -> Metric:
     return metric.adapted(jnp.where(is_used[..., None], draws.position, 0.0), jax.nn.softmax(log_weight, axis=(0, 1)))
 
 
-def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Any]:
-    """The law refitted to the remembered rounds and this one, and what is remembered."""
-    law, history = tuning.law, tuning.history
-    if not isinstance(law, Learned):
-        return law, history
+def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Learning | None]:
+    """The law refitted to what is known after this round, and what that is."""
+    law, learning = tuning.law, tuning.learning
+    if not isinstance(law, Learned) or learning is None:
+        return law, learning
     newest = jnp.ravel(log_ratio)
-    newest = jnp.pad(newest, (0, history.log_ratio.shape[1] - newest.size), constant_values=jnp.nan)
-    rows = jnp.concatenate([history.log_ratio[:1], history.log_ratio[2:], newest[None]])
-    laws = jax.tree.map(lambda old, new: jnp.concatenate([old[1:], jnp.asarray(new)[None]]), history.laws, law)
-    return law.relearned(profile_of(rows, laws)), History(rows, laws)
-
-
-def profile_of(log_ratio: jax.Array, laws: Any) -> Profile:
-    """All that is remembered as one profile; draws off the target's support know only beta = 0 and are left out."""
-    is_used = jnp.isfinite(log_ratio)
-    safe = jnp.where(is_used, log_ratio, 0.0)
-    betas = grid_of_betas(log_ratio.dtype)
-
-    def of_round(law: Any, log_ratio: jax.Array, is_used: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        return profile_of_round(log_ratio, is_used, jax.vmap(law.log_mass)(log_ratio), jax.vmap(law.log_weight)(betas))
-
-    rounds = jax.vmap(of_round)(laws, safe[1:], is_used[1:])
-    base = profile_of_base(safe[0], is_used[0])
-    together = (jnp.concatenate([first[None], rest]) for first, rest in zip(base, rounds, strict=True))
-    return combine(*(jnp.nan_to_num(part, neginf=0.0) for part in together))
+    log_mass = jax.vmap(law.log_mass)(jnp.where(jnp.isfinite(newest), newest, 0.0))
+    log_prior = jax.vmap(law.log_weight)(grid_of_betas(newest.dtype))
+    profile = learning.profile.updated(profile_of_round(newest, log_mass, log_prior))
+    curve = profile.curve()
+    window = next_window(curve, learning.window.centre)
+    window = window._replace(is_open=window.is_open | learning.window.is_open)
+    return law.relearned(curve, window), Learning(profile, window)

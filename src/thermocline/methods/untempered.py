@@ -17,8 +17,8 @@ class Untempered:
 
     mover: Mover = field(default_factory=HMC)
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array, num_kept: int) -> Tuning:
-        return tune.initial_tuning(self.mover, scale, None, base_log_ratio, num_kept, num_nodes=1)
+    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
+        return tune.initial_tuning(self.mover, scale, None, base_log_ratio, num_nodes=1)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         return path.evaluate(position)

@@ -7,7 +7,7 @@ Rao-Blackwellised follows from `log_mass`.
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ import numpy as np
 from thermocline.errors import ThermoclineError
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
-from thermocline.paths.reweighting import Profile
+from thermocline.paths.reweighting import Curve
 from thermocline.pytree import pytree
 
 
@@ -93,17 +93,19 @@ class Continuous:
         beta = left[segment] + width[segment] * truncated_exponential.quantile(gain, uniforms[1])
         return jnp.clip(beta, 0.0, 1.0)
 
-    def refit(self, profile: Profile) -> "Continuous":
-        """The law that spends equal time on equal lengths of the path, as far as the rounds know.
+    def refit(self, curve: Curve, window: "Window") -> "Continuous":
+        """The law that spends equal time on equal lengths of the path, as far as it is known, within the window.
 
         Every segment between knots is to be visited equally often, so that beta's marginal is nearly
         proportional to its speed, Gelman and Meng's (1998) optimal prior. A marginal flat in beta would hardly
         visit the neighbourhood of a broad base.
         """
-        knots = profile.knots(jnp.size(self.bias))
-        log_width = jnp.log(jnp.diff(knots))
+        num_knots = jnp.size(self.bias)
+        knots = jnp.where(window.is_open, curve.knots(num_knots), window.knots(num_knots))
+        log_width = jnp.log(jnp.maximum(jnp.diff(knots), 1e-30))
         log_density = -0.5 * (jnp.append(log_width[:1], log_width) + jnp.append(log_width, log_width[-1:]))
-        bias = profile.log_partition_at(knots) - log_density
+        log_density = jnp.where(window.is_open, log_density, -window.penalty(knots))
+        bias = curve.log_partition_at(knots) - log_density
         return Continuous(bias - bias[0], knots)
 
 
@@ -130,10 +132,10 @@ class Ladder:
         rung = jnp.minimum(jnp.sum(cumulative <= uniform * cumulative[-1]), cumulative.size - 1)
         return jnp.asarray(self.betas)[rung]
 
-    def refit(self, profile: Profile) -> "Ladder":
-        """The same rungs, weighted so that each is visited equally often."""
-        log_partition = profile.log_partition_at(jnp.asarray(self.betas))
-        return Ladder(self.betas, log_partition[0] - log_partition)
+    def refit(self, curve: Curve, window: "Window") -> "Ladder":
+        """The same rungs, weighted so that each within the window is visited equally often."""
+        betas = jnp.asarray(self.betas)
+        return Ladder(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
 
 
 def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
@@ -142,9 +144,27 @@ def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
     return (grid - grid[0]) / (grid[-1] - grid[0])
 
 
+class Window(NamedTuple):
+    """The part of the path that chains are held in while they climb from the base; open once they are up."""
+
+    centre: jax.Array
+    width: jax.Array
+    is_open: jax.Array
+
+    def penalty(self, betas: jax.Array) -> jax.Array:
+        """Added to f: quadratic about the centre, then linear; nothing when open."""
+        distance = jnp.abs(betas - self.centre) / self.width
+        return jnp.where(self.is_open, 0.0, jnp.where(distance < 4, 0.5 * distance**2, 4 * distance - 8))
+
+    def knots(self, num_knots: int) -> jax.Array:
+        """Knots that resolve the window, and the ends of the path."""
+        inside = self.centre + self.width * jnp.linspace(-4.0, 4.0, num_knots, dtype=self.centre.dtype)
+        return jnp.clip(inside, 0.0, 1.0).at[0].set(0.0).at[-1].set(1.0)
+
+
 @pytree
 class Learned:
-    """A law that warm-up refits after every round, by Rao-Blackwellised reweighting, and then freezes."""
+    """A law that is refitted after every warm-up round, by Rao-Blackwellised reweighting, and then frozen."""
 
     law: Any
 
@@ -157,5 +177,5 @@ class Learned:
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
         return self.law.sample(key, log_ratio)
 
-    def relearned(self, profile: Profile) -> "Learned":
-        return Learned(self.law.refit(profile))
+    def relearned(self, curve: Curve, window: Window) -> "Learned":
+        return Learned(self.law.refit(curve, window))
