@@ -13,6 +13,7 @@ import numpy as np
 from thermocline import estimators, storage
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
 from thermocline.draws import Draws
+from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
@@ -59,9 +60,13 @@ class Result:
     info: dict[str, Any]
     continuation: Continuation
 
+    def __post_init__(self) -> None:
+        """Lay the draws out in C order, whatever made them: then a loaded copy rounds its sums alike."""
+        object.__setattr__(self, "draws", Draws(*map(np.ascontiguousarray, self.draws)))
+
     @cached_property
     def log_evidence(self) -> Estimate | None:
-        """log Z with its standard error, or None for a method without evidence (a check says why)."""
+        """The log evidence with its standard error, or None for a method without evidence (a check says why)."""
         if self.law is None:
             return None
         return estimators.log_evidence(self.draws, self.log_zeta, self.log_support)
@@ -92,7 +97,7 @@ class Result:
         return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
 
     def log_partition(self, betas: Any) -> Curve:
-        """log z(beta) with errors, at any beta in [0, 1]."""
+        """The log partition function log z(beta) with errors, at any beta in [0, 1]."""
         self._need_evidence("the partition function")
         return estimators.log_partition(self.draws, self.log_zeta, self.log_support, _betas(betas))
 
@@ -127,7 +132,7 @@ class Result:
 
     @property
     def verdict(self) -> Verdict:
-        """ "failed": do not use; "suspect": look at the checks; "ok": nothing was found against it."""
+        """Whether to trust it. "failed": do not; "suspect": look at the checks; "ok": nothing was found against it."""
         return verdict_of(self.checks)
 
     def summary(self) -> str:
@@ -175,7 +180,7 @@ class Result:
         return Estimate(*(np.array(field).reshape(values.shape[2:]) for field in fields))  # type: ignore[arg-type]
 
     def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
-        """function of every draw: mapped by JAX where it can be traced, one by one where it cannot."""
+        """The function of every draw: mapped by JAX where it can be traced, one by one where it cannot."""
         draws = jax.tree.map(lambda name: self.parameters[name], self.template)
         try:
             with computing_in("float64"):
@@ -202,7 +207,7 @@ class Result:
 
 
 def thermodynamic_integration(result: Result) -> Estimate:
-    """log Z by path sampling's estimator: the mean log ratio at each drawn beta, integrated over beta.
+    """The log evidence by path sampling's estimator: the mean log ratio at each drawn beta, integrated over beta.
 
     A second look at the same draws that does not use the Rao-Blackwellised weights at the two ends.
     """
@@ -236,17 +241,20 @@ def systematic_resample(log_weight: np.ndarray, num_draws: int, seed: int) -> np
 def load(path: str | FilePath) -> Result:
     """A result that `Result.save` wrote; executes nothing, and answers all that needs no new evaluation."""
     groups, attributes = storage.read_groups(path)
-    header = json.loads(attributes["thermocline"])
-    run = storage.decode(header["run"], groups["thermocline"])
-    draws = Draws(**{name: groups["draws"][name] for name in Draws._fields})
-    names = header["names"]
-    return Result(
-        draws,
-        {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
-        {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
-        header["template"], run["law"], header["log_zeta"], Estimate(*header["log_support"]),
-        BaseDraws(*run["base_draws"]), header["info"], Continuation(*run["continuation"]),
-    )
+    try:
+        header = json.loads(attributes["thermocline"])
+        arrays, names = groups["thermocline"], header["names"]
+        run = storage.decode(header["run"], arrays)
+        return Result(
+            Draws(**{name: groups["draws"][name] for name in Draws._fields}),
+            {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
+            {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
+            storage.decode(header["template"], arrays),
+            run["law"], header["log_zeta"], Estimate(*header["log_support"]),
+            BaseDraws(*run["base_draws"]), header["info"], Continuation(*run["continuation"]),
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
 
 
 def _betas(betas: Any) -> np.ndarray:

@@ -2,99 +2,125 @@
 
 import dataclasses
 import json
+from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thermocline.bases import BASES
+from thermocline import bases, methods, movers, paths
 from thermocline.errors import ThermoclineError
-from thermocline.methods import METHODS
-from thermocline.methods.tuning import Learning, Tuning
-from thermocline.movers import MOVERS, Metric
-from thermocline.paths import LAWS, Learned, Logistic, Monotone, Point
-from thermocline.paths.control import ExtendedPoint
-from thermocline.paths.laws import Window
-from thermocline.paths.reweighting import Profile
-from thermocline.methods.gibbs import GibbsState
 
-CLASSES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (*BASES.values(), *MOVERS.values(), *LAWS.values(), *METHODS.values(), Learned, Logistic, Monotone,
-                Tuning, Learning, Window, Profile, Metric, Point, ExtendedPoint, GibbsState)
-    if isinstance(cls, type)
-}
+if TYPE_CHECKING:
+    import xarray
 
 
 class Opaque:
-    """Stands for a part of a run that is code (a user's function) and so was not stored."""
+    """Stands for a part of a run that is code (a user's function or class) and so was not stored."""
 
     def __init__(self, description: str) -> None:
         self.description = description
 
 
+@cache
+def storable_classes() -> dict[str, type]:
+    """Our own records by name: every frozen dataclass and named tuple of bases, paths, movers and methods.
+
+    A file names its classes; only these can come back, so a file can make no other object.
+    """
+    found = {}
+    for package in (bases, paths, movers, methods):
+        for entry in iter_modules(package.__path__, f"{package.__name__}."):
+            for item in vars(import_module(entry.name)).values():
+                if isinstance(item, type) and item.__module__ == entry.name and _field_names(item) is not None:
+                    found[_class_name(item)] = item
+    return found
+
+
+def _class_name(cls: type) -> str:
+    return f"{cls.__module__.removeprefix('thermocline.')}.{cls.__name__}"
+
+
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return getattr(cls, "_fields", None)
+
+
 def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A JSON description of one of our objects; its arrays go into `arrays`."""
-    if value is None or isinstance(value, bool | int | float | str):
+    """A JSON description of one of our objects, or of dicts, lists and tuples; its arrays go into `arrays`."""
+    if value is None or type(value) in (bool, int, float, str):
         return value
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        fields = {name: encode(getattr(value, name), arrays) for name in value._fields}
-        return {"class": type(value).__name__, "fields": fields}
-    if isinstance(value, list | tuple):
-        return [encode(item, arrays) for item in value]
-    if isinstance(value, dict):
-        return {"dict": {name: encode(item, arrays) for name, item in value.items()}}
-    if type(value).__name__ in CLASSES and dataclasses.is_dataclass(value):
-        fields = {f.name: encode(getattr(value, f.name), arrays) for f in dataclasses.fields(value)}
-        return {"class": type(value).__name__, "fields": fields}
-    if callable(value) or isinstance(value, Opaque) or not hasattr(value, "__array__"):
-        return {"opaque": getattr(value, "description", repr(value))}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [encode(item, arrays) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in value.items()]}
+    if storable_classes().get(_class_name(type(value))) is type(value):
+        fields = {name: encode(getattr(value, name), arrays) for name in _field_names(type(value)) or ()}
+        return {"class": _class_name(type(value)), "fields": fields}
+    if isinstance(value, Opaque):
+        return {"opaque": value.description}
+    if callable(value) or not hasattr(value, "__array__"):
+        return {"opaque": type(value).__name__}
     name = f"array_{len(arrays)}"
     arrays[name] = np.asarray(value)
     return {"array": name}
 
 
 def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The object that `encode` described."""
-    if isinstance(value, list):
-        return [decode(item, arrays) for item in value]
+    """The object that `encode` described; what holds an unstored part is `Opaque` as a whole."""
     if not isinstance(value, dict):
         return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "opaque" in value:
-        return Opaque(value["opaque"])
-    if "dict" in value:
-        return {name: decode(item, arrays) for name, item in value["dict"].items()}
-    fields = {name: decode(item, arrays) for name, item in value["fields"].items()}
-    if any(isinstance(item, Opaque) for item in fields.values()):
-        return Opaque(value["class"])
-    return CLASSES[value["class"]](**fields)
+    (kind, content), *rest = value.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "opaque":
+        return Opaque(content)
+    if kind in ("list", "tuple"):
+        items = [decode(item, arrays) for item in content]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {decode(key, arrays): decode(item, arrays) for key, item in content}
+    fields = {name: decode(item, arrays) for name, item in rest[0][1].items()}
+    cls = storable_classes().get(content)
+    if cls is None or any(map(_holds_opaque, fields.values())):
+        return Opaque(content.rpartition(".")[2])
+    return cls(**fields)
 
 
-def write_groups(path: str | Path, groups: dict[str, dict[str, Any]], attributes: dict[str, Any]) -> None:
-    """Write groups of (dims, values) variables as one netCDF file, whole or not at all."""
+def _holds_opaque(value: Any) -> bool:
+    items = value.values() if isinstance(value, dict) else value if type(value) in (list, tuple) else ()
+    return isinstance(value, Opaque) or any(map(_holds_opaque, items))
+
+
+def write_groups(path: str | Path, groups: "dict[str, xarray.Dataset]", attributes: dict[str, Any]) -> None:
+    """Write groups of variables as one netCDF file, whole or not at all."""
     import xarray
 
-    tree = xarray.DataTree.from_dict({name: xarray.Dataset(variables) for name, variables in groups.items()})
+    tree = xarray.DataTree.from_dict(groups)
     tree.attrs.update(attributes)
     path = Path(path)
     temporary = path.with_name(path.name + ".tmp")
-    tree.to_netcdf(temporary, engine="h5netcdf")
-    temporary.replace(path)
+    try:
+        tree.to_netcdf(temporary, engine="h5netcdf")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
     """The groups and attributes of a file that `write_groups` made."""
     import xarray
 
+    if not Path(path).is_file():
+        raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
     try:
         with xarray.open_datatree(path, engine="h5netcdf") as tree:
             groups = {name: {str(key): np.asarray(item.values) for key, item in node.data_vars.items()}
                       for name, node in tree.children.items()}
-            attributes = dict(tree.attrs)
-    except FileNotFoundError:
-        raise
+            attributes = {str(key): item for key, item in tree.attrs.items()}
     except Exception as error:
         raise ThermoclineError(f"{path} cannot be read as a thermocline result: {error}") from error
     if "thermocline" not in attributes:
@@ -103,4 +129,5 @@ def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dic
 
 
 def to_json(value: Any) -> str:
+    """JSON in which NumPy's numbers are numbers."""
     return json.dumps(value, default=lambda item: item.item() if hasattr(item, "item") else str(item))

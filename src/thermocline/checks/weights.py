@@ -3,7 +3,7 @@
 import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least, at_most
-from thermocline.estimators.convergence import pareto_k, weight_effective_size
+from thermocline.estimators.convergence import pareto_k
 from thermocline.estimators.estimate import mean_error
 from thermocline.estimators.evidence import relative
 
@@ -18,8 +18,7 @@ def check_weights(context: Context) -> list[Check]:
         size = error**-2 if error > 0 else float(log_weight.size)
         checks.append(at_least(f"effective weights ({end})", size, 100, 15,
                                f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target."))
-        efficiency = np.clip(size / weight_effective_size(log_weight), 1e-3, 1.0)
-        checks.append(at_most(f"Pareto k ({end})", pareto_k(log_weight, efficiency), 0.7, np.inf,
+        checks.append(at_most(f"Pareto k ({end})", pareto_k(log_weight), 0.7, np.inf,
                               f"The weights of the {end} have a heavy tail, so their mean may not settle: "
                               "use a base with heavier tails or closer to the target."))
     return checks

@@ -42,14 +42,14 @@ def weight_effective_size(log_weight: np.ndarray) -> float:
     return float(weight.size / np.mean(weight**2))
 
 
-def pareto_k(log_weight: np.ndarray, efficiency: float = 1.0) -> float:
+def pareto_k(log_weight: np.ndarray) -> float:
     """Tail index of the largest weights (Vehtari et al. 2024): above 0.7 a mean of weights is not to be believed.
 
     The generalised Pareto is fitted to the upper tail by Zhang and Stephens' (2009) posterior mean.
-    Correlated draws need a longer tail, by `efficiency` = effective size over number.
+    The tail is the upper tenth: draws of a chain are correlated, and a shorter tail would be a few excursions.
     """
     weight, _ = relative(np.ravel(log_weight))
-    size = int(min(0.2 * weight.size, 3 * np.sqrt(weight.size / efficiency)))
+    size = weight.size // 10
     if size < 5:
         return np.inf
     ordered = np.sort(weight)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-BATCH_LENGTH = 10  # in autocorrelation times
-MOST_BATCHES = 256
+BATCH_LENGTH = 12  # in autocorrelation times
+MOST_BATCHES = 128
 DISAGREEMENT = 0.01  # level at which chains are found to disagree more than their batches explain
 
 
@@ -86,7 +86,7 @@ def autocorrelation_time(values: np.ndarray) -> float:
 
 
 def batches_for(influence: np.ndarray) -> Batches:
-    """Batches of at least ten autocorrelation times; whole chains where they are too short for two."""
+    """Batches of at least twelve autocorrelation times; whole chains where they are too short for two."""
     num_chains, num_draws = influence.shape
     length = BATCH_LENGTH * autocorrelation_time(influence)
     most = max(2, MOST_BATCHES // num_chains)

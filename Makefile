@@ -1,0 +1,47 @@
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: help demo test lint calibrate kills bench clean
+
+help:
+	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
+	@echo "make test       set up, then lint, type-check and test"
+	@echo "make calibrate  are the error bars right? 200 seeds a problem and method (about an hour)"
+	@echo "make kills      20 random kill -9 and resume"
+	@echo "make bench      leapfrog cost, first estimate, memory"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.report: pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --editable ".[report]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --editable ".[dev]"
+	@touch $@ $(VENV)/.report
+
+demo: $(VENV)/.report
+	$(RUN) experiments/bimodal/run.py --out build/demo
+
+lint: $(VENV)/.dev
+	$(RUN) -m ruff check .
+	$(RUN) -m pyright
+
+test: lint
+	$(RUN) -m pytest -n 2
+
+calibrate: $(VENV)/.dev
+	$(RUN) -m tests.calibrate
+
+kills: $(VENV)/.dev
+	$(RUN) -m pytest -m slow tests/slow
+
+bench: $(VENV)/.dev
+	$(RUN) -m benchmarks.leapfrog
+	$(RUN) -m benchmarks.first_estimate
+	$(RUN) -m benchmarks.memory
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

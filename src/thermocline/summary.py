@@ -1,0 +1,166 @@
+"""A result in one table for people: the answer first, then what it rests on."""
+
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from thermocline import estimators
+from thermocline.checks import Check, Verdict
+from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
+from thermocline.storage import Opaque
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from thermocline.result import Result
+
+WIDTH = 110
+MOST_COMPONENTS = 20
+MEANING: dict[Verdict, str] = {
+    "ok": "nothing was found against this run",
+    "suspect": "look at the checks below before using these numbers",
+    "failed": "do not use these numbers; the checks below say why",
+}
+COLOURS: dict[str, str] = {"ok": "#1a7f37", "suspect": "#9a6700", "failed": "#cf222e"}
+
+
+class Section(NamedTuple):
+    """One table: a heading, the columns' names (none for pairs of label and text), rows of cells, notes below."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def summary_text(result: "Result") -> str:
+    """The summary as plain text, without colour codes, whatever the terminal."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    stream = StringIO()
+    console = Console(file=stream, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False)
+    for section in sections(result):
+        if section.title:
+            console.print(Text(f"\n{section.title}"))
+        console.print(_rich_table(section))
+        for note in section.notes:
+            console.print(Padding(Text(note), (0, 0, 0, 2)))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def summary_html(result: "Result") -> str:
+    """The summary as a piece of HTML that needs nothing from outside."""
+    return f'<div class="thermocline">{"".join(map(_html_section, sections(result)))}</div>'
+
+
+def sections(result: "Result") -> list[Section]:
+    """All that the summary says, in order."""
+    return [_answer(result), _run(result), _parameters(result), _checks(result.checks)]
+
+
+def _answer(result: "Result") -> Section:
+    rows = [("verdict", f"{result.verdict}: {MEANING[result.verdict]}")]
+    estimate = result.log_evidence
+    if estimate is None:
+        why = next((check.advice for check in result.checks if check.name == "evidence"), "this method estimates none.")
+        return Section("", (), [*rows, ("log Z", f"none: {why}")])
+    lower, upper = estimate.interval(0.95)
+    rows.append(("log Z", f"{estimate}  ({estimate.dof:.0f} degrees of freedom; "
+                          f"95% interval {lower:.6g} to {upper:.6g})"))
+    rows.append(("KL divergence", f"base to target {result.kl_base_to_target:.3g}, "
+                                  f"target to base {result.kl_target_to_base:.3g}"))
+    trips = round_trips(result.draws.log_weight_target, result.draws.log_weight_base)
+    rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
+    return Section("", (), rows)
+
+
+def _run(result: "Result") -> Section:
+    info, base = result.info, result.continuation.base
+    chains, draws = result.draws.log_ratio.shape
+    seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in info["seconds"].items())
+    return Section("Run", (), [
+        ("method", info["method"]),
+        ("base", base.description if isinstance(base, Opaque) else type(base).__name__),
+        ("draws", f"{chains} chains x {draws}"),
+        ("gradients", f"{info['num_gradients']:,}, {info['warmup_gradients']:,} of them in warm-up"),
+        ("seconds", f"{sum(info['seconds'].values()):.1f} ({seconds})"),
+        ("seed", f"{info['seed']}, {info['precision']}"),
+        ("versions", ", ".join(f"{name} {version}" for name, version in info["versions"].items())),
+    ])
+
+
+def _parameters(result: "Result") -> Section:
+    names = [(name, place) for name, values in result.parameters.items() for place in np.ndindex(values.shape[2:])]
+    rows = [(_label(name, place), *_described(result.parameters[name][(..., *place)], result.draws.log_weight_target))
+            for name, place in names[:MOST_COMPONENTS]]
+    left = len(names) - len(rows)
+    notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
+    return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
+
+
+def _described(values: np.ndarray, log_weight: np.ndarray) -> tuple[str, ...]:
+    """Weighted mean ± error, deviation, quantiles, effective size and R-hat of one component."""
+    values = values.astype(float)
+    mean = estimators.expectation(values, log_weight)
+    variance = estimators.expectation((values - mean.value) ** 2, log_weight).value
+    low, high = (estimators.quantile(values, log_weight, probability).value for probability in (0.05, 0.95))
+    size, agreement = effective_size(values, log_weight), r_hat(pseudo_values(values, log_weight))
+    return (str(mean), *(f"{value:.4g}" for value in (np.sqrt(max(variance, 0.0)), low, high)), f"{size:.0f}",
+            f"{agreement:.3f}")
+
+
+def _checks(checks: tuple[Check, ...]) -> Section:
+    rows = [(check.name, _number(check.value), _number(check.limit), check.status) for check in checks]
+    advice = tuple(f"{check.name}: {check.advice}" for check in checks if not check.passed)
+    return Section("Checks", ("", "value", "limit", "status"), rows, advice)
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4g}"
+
+
+def _label(name: str, place: tuple[int, ...]) -> str:
+    return f"{name}[{','.join(map(str, place))}]" if place else name
+
+
+def _rich_table(section: Section) -> "Table":
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD if section.columns else None, show_header=bool(section.columns), pad_edge=False,
+                  padding=(0, 2, 0, 0))
+    for index, column in enumerate(section.columns or section.rows[0]):
+        is_number = bool(section.columns) and index > 0
+        table.add_column(Text(column) if section.columns else "", justify="right" if is_number else "left",
+                         no_wrap=is_number, overflow="fold")
+    for row in section.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _html_section(section: Section) -> str:
+    title = f"<h4>{escape(section.title)}</h4>" if section.title else ""
+    head = "".join(f'<th style="text-align:{_side(i)}">{escape(name)}</th>' for i, name in enumerate(section.columns))
+    body = "".join(_html_row(row, is_table=bool(section.columns)) for row in section.rows)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
+    return (title + "<table>" + (f"<thead><tr>{head}</tr></thead>" if head else "") + f"<tbody>{body}</tbody></table>"
+            + (f"<ul>{notes}</ul>" if notes else ""))
+
+
+def _html_row(row: tuple[str, ...], *, is_table: bool) -> str:
+    """One row; a verdict or a status is coloured by its word."""
+    cells = []
+    for index, cell in enumerate(row):
+        colour = COLOURS.get(cell.split(":")[0]) if index > 0 else None
+        style = f"text-align:{_side(index) if is_table else 'left'}" + (f";color:{colour}" if colour else "")
+        cells.append(f'<td style="{style}">{escape(cell)}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _side(index: int) -> str:
+    return "right" if index else "left"

@@ -1,0 +1,111 @@
+"""Every check passes where it should and fails where it should."""
+
+import numpy as np
+import pytest
+
+import thermocline as tc
+from tests.problems import bimodal, gaussian
+from thermocline.checks import CHECKS, Check, verdict_of
+from thermocline.checks.check import at_least, at_most
+from thermocline.estimators.convergence import effective_size, pareto_k, r_hat, round_trips
+
+
+@pytest.fixture(scope="module")
+def good():
+    problem = gaussian(3)
+    return tc.sample(problem.target, base=problem.base, seed=0, progress=False)
+
+
+def spoiled(result, **changes):
+    """The same result with other draws."""
+    return result._context()._replace(draws=result.draws._replace(**changes))
+
+
+def statuses(context, name):
+    return {check.name: check.status for check in CHECKS[name](context)}
+
+
+def test_a_good_run_passes_every_check(good):
+    assert good.verdict == "ok"
+    assert len(good.checks) >= 12
+    assert all(check.advice.endswith(".") for check in good.checks)
+
+
+def test_limits_have_two_levels_and_nan_fails():
+    assert [at_least("a", value, 10, 5, "b.").status for value in (10, 7, 4, np.nan)] == ["ok", "suspect", "failed", "failed"]
+    assert [at_most("a", value, 10, 15, "b.").status for value in (10, 12, 16, np.nan)] == ["ok", "suspect", "failed", "failed"]
+    checks = tuple(Check("a", 0.0, 0.0, status, "") for status in ("ok", "suspect"))
+    assert verdict_of(checks) == "suspect"
+
+
+def test_chains_stuck_at_one_end_make_no_round_trips(good):
+    draws = good.draws
+    order = np.argsort(draws.log_weight_base, axis=None)  # the first chains at the target, the last at the base
+    apart = {name: getattr(draws, name).ravel()[order].reshape(draws.log_ratio.shape)
+             for name in ("log_ratio", "log_weight_base", "log_weight_target", "inverse_temperature")}
+    context = spoiled(good, **apart)
+    assert statuses(context, "round trips") == {"round trips": "failed"}
+    assert "failed" in statuses(context, "r-hat").values()
+    assert "failed" in statuses(context, "agreement").values()
+
+
+def test_a_shifted_base_is_noticed(good):
+    context = good._context()
+    shifted = context._replace(base_mean=context.base_mean + 0.5 * np.sqrt(context.base_variance))
+    assert statuses(shifted, "base moments") == {"base moments (p)": "failed"}
+    other_law = context._replace(base_log_ratio=context.base_log_ratio + 3.0)
+    assert statuses(other_law, "base law") == {"law of r under the base (p)": "failed"}
+
+
+def test_an_evidence_below_its_lower_bound_is_noticed(good):
+    context = good._context()._replace(log_zeta=good.log_zeta + 50.0)
+    assert list(statuses(context, "lower bound").values()) == ["failed"]
+
+
+def test_drifting_halves_are_noticed(good):
+    half = good.draws.log_ratio.shape[1] // 2
+    weights = good.draws.log_weight_target.copy()
+    weights[:, half:] += 1.0
+    assert statuses(spoiled(good, log_weight_target=weights), "agreement")["halves agree on log Z (p)"] == "failed"
+
+
+def test_divergent_and_nonfinite_moves_are_noticed(good):
+    share = np.zeros_like(good.draws.is_divergent)
+    share[:, ::20] = True
+    assert statuses(spoiled(good, is_divergent=share), "divergences") == {"divergent moves (share)": "suspect"}
+    assert statuses(spoiled(good, is_nonfinite=share), "non-finite") == {"non-finite moves (share)": "suspect"}
+
+
+def test_a_few_draws_with_all_the_weight_are_noticed(good):
+    weights = good.draws.log_weight_target.copy()
+    weights[0, :3] += 12.0
+    found = statuses(spoiled(good, log_weight_target=weights), "weights")
+    assert found["effective weights (target)"] == "failed"
+
+
+def test_fifty_draws_are_not_enough():
+    problem = bimodal()
+    result = tc.sample(problem.target, base=problem.base, seed=0, num_chains=4, num_draws=12, num_warmup=50, progress=False)
+    assert result.verdict != "ok"
+
+
+def test_pareto_k_of_known_tails():
+    generator = np.random.default_rng(0)
+    for shape in (0.3, 0.9):
+        weights = generator.pareto(1 / shape, size=(8, 5000)) + 1
+        assert pareto_k(np.log(weights)) == pytest.approx(shape, abs=4 * (1 + shape) / np.sqrt(4000))
+    assert pareto_k(np.log(generator.uniform(0.5, 1.0, size=(8, 1000)))) < 0
+
+
+def test_round_trips_count_whole_journeys():
+    ends = np.array([[-1, 0, 1, 0, -1, 1, 1, -1, 0, 0]])
+    target, base = np.where(ends == 1, 0.0, -9.0), np.where(ends == -1, 0.0, -9.0)
+    assert round_trips(target, base).tolist() == [2]
+    assert round_trips(target[:, :3], base[:, :3]).tolist() == [0]
+
+
+def test_effective_size_and_r_hat_of_independent_draws():
+    values = np.random.default_rng(0).normal(size=(8, 2000))
+    assert effective_size(values, np.zeros_like(values)) == pytest.approx(16_000, rel=0.4)
+    assert r_hat(values) < 1.01
+    assert r_hat(values + np.arange(8)[:, None]) > 2

@@ -1,0 +1,34 @@
+"""As users run it: JAX's settings are left alone, in single precision, and our own warnings are errors."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import thermocline as tc
+from thermocline.precision import computing_in
+
+
+@pytest.fixture(autouse=True)
+def settings_untouched():
+    """No test, and so no public call, leaves JAX configured otherwise than it found it."""
+    before = dict(jax.config.values)
+    assert not jax.config.jax_enable_x64, "tests start with x64 off, as users do"
+    yield
+    assert dict(jax.config.values) == before
+    assert jnp.ones(1).dtype == jnp.float32
+
+
+@pytest.fixture(autouse=True)
+def own_warnings_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tc.ThermoclineWarning)
+        yield
+
+
+@pytest.fixture
+def double():
+    """The inside of a public call: double precision, for tests of the parts."""
+    with computing_in("float64"):
+        yield
