@@ -30,16 +30,17 @@ class Setting(NamedTuple):
 
 
 def make_setting(seed: int = 0) -> Setting:
-    """The 28-dimensional relaxation behind a diagonal Gaussian base."""
+    """The 28-dimensional relaxation behind a diagonal Gaussian base; call it in double precision."""
     generator = np.random.default_rng(seed)
     target = relaxation()
     dimension = np.size(target.initial_position)
     deviations = generator.uniform(2.0, 4.0, dimension)
-    path = Path(target, tc.Gaussian.diagonal(np.zeros(dimension), deviations), np.asarray(0.0))
-    betas = generator.uniform(size=NUM_CHAINS)
-    widths = generator.uniform(0.5, 1.0, (NUM_CHAINS, dimension))
-    scales = Scale(np.broadcast_to(deviations, widths.shape), widths)
-    return cast(Setting(path, betas, scales, generator.normal(size=widths.shape) * deviations), "float64")
+    path = Path(target, tc.Gaussian.diagonal(np.zeros(dimension), deviations), jnp.asarray(0.0))
+    betas = jnp.asarray(generator.uniform(size=NUM_CHAINS))
+    widths = jnp.asarray(generator.uniform(0.5, 1.0, (NUM_CHAINS, dimension)))
+    scales = Scale(jnp.broadcast_to(deviations, widths.shape), widths)
+    positions = jnp.asarray(generator.normal(size=widths.shape) * deviations)
+    return cast(Setting(path, betas, scales, positions), "float64")
 
 
 @jax.jit
@@ -58,7 +59,7 @@ def leapfrog_steps(setting: Setting, points: Point, momenta: jax.Array, num_step
     """One trajectory of `num_steps` steps for every chain."""
 
     def trajectory(beta: jax.Array, scale: Scale, point: Point, momentum: jax.Array) -> tuple[Point, jax.Array]:
-        return leapfrog(AtTemperature(setting.path, beta), STEP_SIZE, scale, num_steps, point, momentum)
+        return leapfrog(AtTemperature(setting.path, beta), jnp.asarray(STEP_SIZE), scale, num_steps, point, momentum)
 
     return jax.vmap(trajectory)(setting.betas, setting.scales, points, momenta)
 
@@ -69,7 +70,7 @@ def our_moves(key: jax.Array, setting: Setting, points: Point, num_moves: jax.Ar
     mover = tc.HMC(step_size=STEP_SIZE, num_steps=NUM_STEPS, jitter=0.0)
 
     def move(shared: jax.Array, own: jax.Array, beta: jax.Array, scale: Scale, point: Point) -> Point:
-        return mover.move(Keys(own, shared), AtTemperature(setting.path, beta), STEP_SIZE, scale, point)[0]
+        return mover.move(Keys(own, shared), AtTemperature(setting.path, beta), jnp.asarray(STEP_SIZE), scale, point)[0]
 
     def body(index: int, points: Point) -> Point:
         shared = jax.random.fold_in(key, index)

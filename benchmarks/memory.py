@@ -54,7 +54,8 @@ def main() -> dict[str, list[float]]:
     stored = bytes_a_draw * (LENGTHS[-1] - shortest) / 1e6
     copies = (peaks["draws"][-1] - peaks["draws"][0]) / stored
     console.print(f"the other length stays at {shortest:,}; {NUM_CHAINS} chains in {DIMENSION} dimensions. "
-                  f"The added draws are {stored:.0f} megabytes, kept {copies:.1f} times over at the peak", soft_wrap=True)
+                  f"The added draws are {stored:.0f} megabytes, held {copies:.1f} times over at the peak",
+                  soft_wrap=True)
     return peaks
 
 

@@ -21,6 +21,7 @@ from thermocline.precision import cast
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.colors import PowerNorm
 
 WEIGHTS, MEANS, DEVIATIONS = np.array([0.6, 0.4]), np.array([-8.0, 8.0]), np.array([1.0, 2.0])
 BASE_MEAN = float(WEIGHTS @ MEANS)
@@ -29,7 +30,7 @@ STEP, NUM_STEPS, NUM_DRAWS, SEED = 1.0, 20, 1000, 0
 LEFT_MASS, LOG_EVIDENCE = 0.6, 0.0
 LIMITS = (-20, 20)  # of x in every panel
 BLUE, GREEN, ORANGE, INK = "#0072B2", "#009E73", "#D55E00", "#333333"  # Okabe and Ito's, safe for colour blindness
-STYLE = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK,
+STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK,
          "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "text.color": INK, "legend.frameon": False}
 
 
@@ -67,7 +68,7 @@ def sample() -> Runs:
 def tempering_path() -> TemperingPath:
     """The path that both runs sampled, for the pictures of its densities."""
     base = tc.Gaussian.diagonal(BASE_MEAN, BASE_DEVIATION)
-    return cast(TemperingPath(tc.Target(log_density, 0.0), base, np.asarray(LOG_EVIDENCE)), "float64")
+    return cast(TemperingPath(tc.Target(log_density, 0.0), base, jnp.asarray(LOG_EVIDENCE)), "float64")
 
 
 def log_densities(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -129,7 +130,7 @@ def draw_samples(axes: Any, tempered: tc.Result) -> None:
     density = np.exp(log_base + beta[:, None] * (log_target - log_base))
     density /= density.mean() * (x[-1] - x[0])
     levels = density.max() * np.linspace(0, 1, 13) ** 2  # closer together where the density is low
-    axes.contourf(x, beta, density, levels, cmap="Blues", norm=mpl.colors.PowerNorm(0.5, vmax=1.3 * density.max()))
+    axes.contourf(x, beta, density, levels, cmap="Blues", norm=PowerNorm(0.5, vmax=1.3 * density.max()))
     weight = np.exp(tempered.draws.log_weight_target[0])
     axes.scatter(tempered.draws.position[0, :, 0], tempered.draws.inverse_temperature[0], s=6 * weight,
                  facecolor=ORANGE, edgecolor="white", linewidth=0.3, alpha=0.75)

@@ -62,14 +62,13 @@ class Live:
         if time.monotonic() - self.shown < REFRESH_SECONDS:
             return
         self.shown = time.monotonic()
-        target, base = (np.concatenate([getattr(chunk, name) for chunk in chunks], axis=1)
-                        for name in ("log_weight_target", "log_weight_base"))
-        stride = max(1, target.shape[1] // MOST_DRAWS_SHOWN)
-        if target.shape[1] < 8 or not np.isfinite(base).any():
+        length = sum(chunk.log_ratio.shape[1] for chunk in chunks)
+        stride = max(1, length // MOST_DRAWS_SHOWN)
+        draws = Draws(*(np.concatenate(parts, axis=1)[:, ::stride] for parts in zip(*chunks, strict=True)))
+        if length < 8 or not np.isfinite(draws.log_weight_base).any():
             return
-        estimate = log_ratio_of_means(target[:, ::stride], base[:, ::stride]) + log_zeta
-        trips = int(round_trips(target[:, ::stride], base[:, ::stride]).sum())
-        self.bar.update(self.task, answer=f"log Z {estimate}, {trips} round trips")
+        estimate = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base) + log_zeta
+        self.bar.update(self.task, answer=f"log Z {estimate}, {round_trips(draws).sum()} round trips")
 
     def close(self) -> None:
         self.bar.stop()

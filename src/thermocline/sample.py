@@ -177,7 +177,7 @@ def _starts(base_draws: BaseDraws, num_chains: int) -> np.ndarray:
 
 def _is_accurate(target_error: float, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
     """The stopping rule: an error below the wanted one, resting on enough round trips to be known."""
-    trips = round_trips(draws.log_weight_target, draws.log_weight_base).sum()
+    trips = round_trips(draws).sum()
     return bool(trips >= FEWEST_ROUND_TRIPS and log_evidence(draws, log_zeta, log_support).standard_error <= target_error)
 
 

@@ -73,7 +73,7 @@ def _answer(result: "Result") -> Section:
                           f"95% interval {lower:.6g} to {upper:.6g})"))
     rows.append(("KL divergence", f"base to target {result.kl_base_to_target:.3g}, "
                                   f"target to base {result.kl_target_to_base:.3g}"))
-    trips = round_trips(result.draws.log_weight_target, result.draws.log_weight_base)
+    trips = round_trips(result.draws)
     rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
     return Section("", (), rows)
 

@@ -7,6 +7,7 @@ import thermocline as tc
 from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
+from thermocline.draws import Draws
 from thermocline.estimators.convergence import effective_size, pareto_k, r_hat, round_trips
 
 
@@ -99,9 +100,12 @@ def test_pareto_k_of_known_tails():
 
 def test_round_trips_count_whole_journeys():
     ends = np.array([[-1, 0, 1, 0, -1, 1, 1, -1, 0, 0]])
-    target, base = np.where(ends == 1, 0.0, -9.0), np.where(ends == -1, 0.0, -9.0)
-    assert round_trips(target, base).tolist() == [2]
-    assert round_trips(target[:, :3], base[:, :3]).tolist() == [0]
+    nothing = np.zeros_like(ends, float)
+    draws = Draws(*[nothing] * 9)._replace(
+        log_weight_target=np.where(ends == 1, 0.0, -9.0), log_weight_base=np.where(ends == -1, 0.0, -9.0)
+    )
+    assert round_trips(draws).tolist() == [2]
+    assert round_trips(Draws(*(leaf[:, :3] for leaf in draws))).tolist() == [0]
 
 
 def test_effective_size_and_r_hat_of_independent_draws():

@@ -98,6 +98,24 @@ def z_score(values, expected=0.0):
     return float(np.max(np.where(distance > 0, distance / np.where(error > 0, error, 1e-300), 0.0)))
 
 
+def state_at(method, point, beta):
+    """The state of a chain at this point and beta."""
+    if isinstance(method, tc.GibbsTempering):
+        return GibbsState(point, beta)
+    if isinstance(method, tc.JointTempering):
+        return ExtendedPoint(point, control_at(method.control_map, beta))
+    return point
+
+
+def parts_of(method, state):
+    """The point and the beta of a chain's state."""
+    if isinstance(method, tc.GibbsTempering):
+        return state
+    if isinstance(method, tc.JointTempering):
+        return state.point, method.control_map(state.control)
+    return state, jnp.ones_like(state.log_ratio)
+
+
 def invariance(method, law, step_size, *, stepped_with=None, seed=0):
     """z scores of the paired differences for the record and for the state, the weights and the acceptance.
 
@@ -110,26 +128,17 @@ def invariance(method, law, step_size, *, stepped_with=None, seed=0):
 
     def one(key, position, beta):
         point = path.evaluate(position)
-        state = point
-        if isinstance(method, tc.GibbsTempering):
-            state = GibbsState(point, beta)
-        elif isinstance(method, tc.JointTempering):
-            state = ExtendedPoint(point, control_at(method.control_map, beta))
-        state, draw = method.step(Keys(*jax.random.split(key)), path, tuning, state)
+        state, draw = method.step(Keys(*jax.random.split(key)), path, tuning, state_at(method, point, beta))
         before = observe(path, law, position, beta, point.log_ratio)
         recorded = observe(path, law, draw.position, draw.inverse_temperature, draw.log_ratio)
-        if isinstance(method, tc.GibbsTempering):
-            following = observe(path, law, state.point.position, state.inverse_temperature, state.point.log_ratio)
-        elif isinstance(method, tc.JointTempering):
-            following = observe(path, law, state.point.position, method.control_map(state.control), state.point.log_ratio)
-        else:
-            following = observe(path, law, state.position, beta, state.log_ratio)
+        point, following = parts_of(method, state)
+        after = observe(path, law, point.position, following, point.log_ratio)
         weights = jnp.exp(jnp.stack([draw.log_weight_target, draw.log_weight_base]))
-        return recorded - before, following - before, weights, draw.acceptance
+        return recorded - before, after - before, weights, draw.acceptance
 
     keys = jax.random.split(jax.random.key(seed), NUM_DRAWS)
     recorded, following, weights, acceptance = map(np.asarray, jax.jit(jax.vmap(one))(keys, position, beta))
-    ends = np.exp(conditional(np.array([1.0, 0.0]))[2] - log_constant)  # the marginal of beta at 1 and at 0, over the prior
+    ends = np.exp(conditional(np.array([1.0, 0.0]))[2] - log_constant)  # what w1 and w0 must be on average
     return z_score(recorded), z_score(following), weights, ends, acceptance.mean()
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 from jax.scipy.stats import norm
-from tests.problems import half_gaussian
 
 import thermocline as tc
+from tests.problems import half_gaussian
 from thermocline.paths import AtTemperature, Extended, Path, control_at, tempered
 from thermocline.precision import cast, computing_in
 

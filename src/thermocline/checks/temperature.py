@@ -11,7 +11,7 @@ def check_round_trips(context: Context) -> list[Check]:
     """Independent journeys are what a tempered answer rests on."""
     if not context.has_evidence:
         return []
-    trips = round_trips(context.draws.log_weight_target, context.draws.log_weight_base).sum()
+    trips = round_trips(context.draws).sum()
     return [at_least("round trips", trips, 20, 5, "Chains travelled too seldom between base and target to know the error: "
                      "draw more, or fit a base closer to the target.")]
 

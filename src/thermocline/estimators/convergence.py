@@ -3,6 +3,7 @@
 import numpy as np
 from scipy import stats
 
+from thermocline.draws import Draws
 from thermocline.estimators.estimate import mean_error
 from thermocline.estimators.evidence import relative
 
@@ -74,30 +75,23 @@ def _fit_pareto_shape(excess: np.ndarray) -> float:
     return float((size * fitted + 10 * 0.5) / (size + 10))
 
 
-def round_trips(log_weight_target: np.ndarray, log_weight_base: np.ndarray) -> np.ndarray:
+def round_trips(draws: Draws) -> np.ndarray:
     """Journeys from base to target and back, by each chain.
 
-    A draw is at an end of the path when it carries at least half the average weight for that end: a
-    measure that needs no threshold on beta, which means different things on different paths.
+    A draw is at an end of the path when it carries at least half the average weight for that end and more
+    of it than for the other: a measure that needs no threshold on beta, which means different things on
+    different paths. Where base and target agree, so that weights cannot tell, beta does.
     """
-    at_target = relative(log_weight_target)[0] >= 0.5
-    at_base = relative(log_weight_base)[0] >= 0.5
-    return np.array([_count_trips(target, base) for target, base in zip(at_target, at_base, strict=True)])
+    for_target, for_base = relative(draws.log_weight_target)[0], relative(draws.log_weight_base)[0]
+    ahead = for_target - for_base
+    side = np.where(np.abs(ahead) > 1e-9, ahead, draws.inverse_temperature - 0.5)
+    end = np.where((side > 0) & (for_target >= 0.5), 1, np.where((side <= 0) & (for_base >= 0.5), -1, 0))
+    return np.array([_crossings(row[row != 0]) // 2 for row in end])
 
 
-def _count_trips(at_target: np.ndarray, at_base: np.ndarray) -> int:
-    """Completed alternations; a draw at both ends makes both visits."""
-    visits = np.where(at_target & at_base, 2, np.where(at_target, 1, np.where(at_base, -1, 0)))
-    visits = visits[visits != 0]
-    crossings, last = 0, 0
-    for visit in visits:
-        if visit == 2:
-            crossings += 2 if last == 0 else 1
-            last = -last if last else 1
-        elif visit != last:
-            crossings += last != 0
-            last = visit
-    return int(crossings // 2)
+def _crossings(ends: np.ndarray) -> int:
+    """Changes of end."""
+    return int(np.count_nonzero(np.diff(ends)))
 
 
 def difference_p_value(first: float, first_error: float, second: float, second_error: float) -> float:
