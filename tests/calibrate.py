@@ -61,13 +61,15 @@ class Cell(NamedTuple):
         return bool(min(mean_p, 2 * tail, 2 * (1 - tail)) > level)
 
     def row(self) -> str:
-        return (f"{self.problem:16s} {self.method:10s} {self.z.size:4d}  {self.z.mean():+5.2f}  {self.z.std(ddof=1):4.2f}  "
-                f"{self.coverage:5.3f}  {self.z_mean.mean():+5.2f}  {self.z_mean.std(ddof=1):4.2f}  {np.median(self.errors):6.4f}  "
-                f"{self.is_ok.mean():4.2f}  {self.wrong_but_ok:3d}  {self.num_gradients:8.1e}  "
-                f"{'inside' if self.is_inside() else 'MISSES'}")
+        return (
+            f"{self.problem:16s} {self.method:10s} {self.z.size:4d}  {self.z.mean():+5.2f}  {self.z.std(ddof=1):4.2f}  "
+            f"{self.coverage:5.3f}  {self.z_mean.mean():+5.2f}  {self.z_mean.std(ddof=1):4.2f}  {np.median(self.errors):6.4f}  "
+            f"{self.is_ok.mean():4.2f}  {self.wrong_but_ok:3d}  {self.num_gradients:8.1e}  "
+            f"{'inside' if self.is_inside() else 'MISSES'}"
+        )
 
 
-HEADER = ("problem          method     seeds mean z  sd z  cover  E mean  E sd  error   ok    ok&wrong gradients  gate")
+HEADER = "problem          method     seeds mean z  sd z  cover  E mean  E sd  error   ok    ok&wrong gradients  gate"
 
 
 def cells_to_run() -> list[tuple[str, str]]:
@@ -82,8 +84,14 @@ def run_cell(problem_name: str, method_name: str, seeds: range) -> Cell:
         result = tc.sample(problem.target, base=problem.base, method=method, seed=seed, progress=False)
         evidence, mean = result.log_evidence, result.expectation(problem.function)
         assert evidence is not None
-        rows.append((evidence.z_score(problem.log_evidence), mean.z_score(problem.mean), evidence.standard_error,
-                     result.verdict == "ok"))
+        rows.append(
+            (
+                evidence.z_score(problem.log_evidence),
+                mean.z_score(problem.mean),
+                evidence.standard_error,
+                result.verdict == "ok",
+            )
+        )
         gradients = result.info["num_gradients"]
     z, z_mean, errors, is_ok = (np.array(column) for column in zip(*rows, strict=True))
     return Cell(problem_name, method_name, z, z_mean, errors, is_ok, gradients)
@@ -104,8 +112,11 @@ def main() -> int:
     parser.add_argument("--method", choices=list(METHODS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    chosen = [(problem, method) for problem, method in cells_to_run()
-              if options.problem in (None, problem) and options.method in (None, method)]
+    chosen = [
+        (problem, method)
+        for problem, method in cells_to_run()
+        if options.problem in (None, problem) and options.method in (None, method)
+    ]
     print(HEADER, flush=True)
     pooled, misses, wrong = [], 0, 0
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
@@ -118,8 +129,10 @@ def main() -> int:
             pooled.append(cells[-1].z)
             misses += is_miss
     z = np.concatenate(pooled)
-    print(f"pooled over {z.size} runs: mean z {z.mean():+.3f}, sd z {z.std(ddof=1):.3f}; "
-          f"{misses} cells outside the gate; {wrong} runs wrong by more than 4 errors with verdict ok")
+    print(
+        f"pooled over {z.size} runs: mean z {z.mean():+.3f}, sd z {z.std(ddof=1):.3f}; "
+        f"{misses} cells outside the gate; {wrong} runs wrong by more than 4 errors with verdict ok"
+    )
     return 1 if misses or wrong else 0
 
 

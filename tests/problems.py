@@ -89,7 +89,9 @@ def beta_prior(a: float, b: float) -> tc.Base:
         return jax.random.loggamma(first, a) - jax.random.loggamma(second, b)
 
     partial = jax.tree_util.Partial
-    return tc.Base(partial(logit_beta_log_density, np.float64(a), np.float64(b)), partial(draw, np.float64(a), np.float64(b)))
+    return tc.Base(
+        partial(logit_beta_log_density, np.float64(a), np.float64(b)), partial(draw, np.float64(a), np.float64(b))
+    )
 
 
 def bernoulli_log_density(u, data):
@@ -103,8 +105,9 @@ def beta_bernoulli(a: float = 2.0, b: float = 5.0) -> Problem:
     truths = {(2, 5): -71.445086, (10, 10): -70.221009, (1, 1): -71.398962, (30, 30): -69.807737}
     data = {"n": 100.0, "k": 50.0, "a": a, "b": b, "constant": 0.0}
     target = tc.Target(bernoulli_log_density, 0.1, data, jax.nn.sigmoid)
-    return Problem(f"beta-bernoulli({a:g}, {b:g})", target, beta_prior(a, b), truths[(a, b)], lambda p: p,
-                   (a + 50) / (a + b + 100))
+    return Problem(
+        f"beta-bernoulli({a:g}, {b:g})", target, beta_prior(a, b), truths[(a, b)], lambda p: p, (a + 50) / (a + b + 100)
+    )
 
 
 BETA_BINOMIAL_PATH = {0.1: -11.500454, 0.25: -13.420335, 0.5: -14.958572, 0.75: -16.097643, 1.0: -17.108582}
@@ -126,7 +129,9 @@ def half_gaussian_log_density(x):
 def half_gaussian() -> Problem:
     """The base's own density cut to x > 0: the target is -inf on half the line."""
     target = tc.Target(half_gaussian_log_density, 1.0)
-    return Problem("half-gaussian", target, tc.Gaussian.diagonal(0.0, 1.0), float(np.log(0.5)), lambda x: x, np.sqrt(2 / np.pi))
+    return Problem(
+        "half-gaussian", target, tc.Gaussian.diagonal(0.0, 1.0), float(np.log(0.5)), lambda x: x, np.sqrt(2 / np.pi)
+    )
 
 
 def shells_log_density(x):
@@ -142,8 +147,15 @@ def shells(dimension: int = 2) -> Problem:
     """Gaussian shells from a broad base."""
     truths = {2: -1.745642, 5: -5.673601, 10: -14.590491}
     target = tc.Target(shells_log_density, np.full(dimension, 0.1), None, lambda x: 12 * jax.nn.sigmoid(x) - 6)
-    return Problem(f"shells {dimension}-D", target, tc.Gaussian.diagonal(np.zeros(dimension), 1.0), truths[dimension],
-                   lambda x: x[0] > 0, 0.5, 16)
+    return Problem(
+        f"shells {dimension}-D",
+        target,
+        tc.Gaussian.diagonal(np.zeros(dimension), 1.0),
+        truths[dimension],
+        lambda x: x[0] > 0,
+        0.5,
+        16,
+    )
 
 
 PROBLEMS = {

@@ -203,8 +203,9 @@ def untuned():
 def test_devices_share_keys_and_law(tmp_path):
     alone = untuned()
     for count in (2, 4):
-        code = "import jax, numpy; from tests.test_run import untuned; r = untuned(); z = r.log_evidence; numpy.savez(" \
-               f"{str(tmp_path / 'run.npz')!r}, n=jax.device_count(), x=r.draws.position, z=z.value, e=z.standard_error)"
+        code = "import jax, numpy; from tests.test_run import untuned; r = untuned(); z = r.log_evidence; " \
+               f"numpy.savez({str(tmp_path / 'run.npz')!r}, n=jax.device_count(), x=r.draws.position, " \
+               "z=z.value, e=z.standard_error)"
         flags = f"--xla_force_host_platform_device_count={count}"
         process = python(code, cache=str(tmp_path / "cache"), XLA_FLAGS=flags)
         output, _ = process.communicate(timeout=300)

@@ -126,8 +126,12 @@ def test_swapping_base_and_target_flips_the_sign():
     first = tc.Gaussian.diagonal(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     second = tc.Gaussian.diagonal(np.array([1.0, 0.0]), np.array([0.5, 1.5]))
     constant = 3.0
-    there = tc.sample(tc.Target(lambda x, c: second.log_density(x) + c, np.zeros(2), constant), base=first, seed=0, progress=False)
-    back = tc.sample(tc.Target(lambda x, c: first.log_density(x) - c, np.zeros(2), constant), base=second, seed=1, progress=False)
+    there = tc.sample(
+        tc.Target(lambda x, c: second.log_density(x) + c, np.zeros(2), constant), base=first, seed=0, progress=False
+    )
+    back = tc.sample(
+        tc.Target(lambda x, c: first.log_density(x) - c, np.zeros(2), constant), base=second, seed=1, progress=False
+    )
     total = there.log_evidence + back.log_evidence
     assert abs(total.z_score(0.0)) < 4
 

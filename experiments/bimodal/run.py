@@ -30,8 +30,10 @@ STEP, NUM_STEPS, NUM_DRAWS, SEED = 1.0, 20, 1000, 0
 LEFT_MASS, LOG_EVIDENCE = 0.6, 0.0
 LIMITS = (-20, 20)  # of x in every panel
 BLUE, GREEN, ORANGE, INK = "#0072B2", "#009E73", "#D55E00", "#333333"  # Okabe and Ito's, safe for colour blindness
-STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK,
-         "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "text.color": INK, "legend.frameon": False}
+STYLE: Any = {
+    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK,
+    "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "text.color": INK, "legend.frameon": False,
+}
 
 
 class Runs(NamedTuple):

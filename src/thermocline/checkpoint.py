@@ -40,15 +40,18 @@ class Checkpoint:
     def exists(self) -> bool:
         return (self.folder / STATE).exists()
 
+    def store(self, progress: Progress, tree: Any, chunk: Draws | None) -> None:
+        """A chunk of draws, where there is one, then the state that counts it."""
+        if chunk is not None:
+            first_step = progress.step - chunk.log_ratio.shape[1]
+            _write(self.folder / f"draws_{first_step:012d}.npz", chunk._asdict())
+        self.save(progress, tree)
+
     def save(self, progress: Progress, tree: Any) -> None:
         """Replace the state; a reader sees the old one or the new one, never half of one."""
         arrays = {f"leaf_{i}": _to_storable(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
         header = json.dumps({"progress": progress._asdict(), "fingerprint": self.fingerprint})
         _write(self.folder / STATE, {"header": np.array(header), **arrays})
-
-    def append(self, first_step: int, draws: Draws) -> None:
-        """Store a chunk of draws that began at `first_step`."""
-        _write(self.folder / f"draws_{first_step:012d}.npz", draws._asdict())
 
     def load(self, like: Any) -> tuple[Progress, Any, list[Draws]]:
         """The stored state in the shape of `like`, and the chunks of draws it counts."""
@@ -57,7 +60,9 @@ class Checkpoint:
             header = json.loads(str(stored["header"]))
             progress, fingerprint = Progress(**header["progress"]), header["fingerprint"]
         except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{self.folder / STATE} is not a thermocline checkpoint; remove the folder.") from error
+            raise CheckpointError(
+                f"{self.folder / STATE} is not a thermocline checkpoint; remove the folder."
+            ) from error
         differing = [name for name, value in self.fingerprint.items() if fingerprint.get(name) != value]
         if differing:
             raise CheckpointError(
@@ -92,7 +97,9 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise CheckpointError(f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder.") from error
+        raise CheckpointError(
+            f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder."
+        ) from error
 
 
 def _to_storable(leaf: Any) -> np.ndarray:
@@ -104,4 +111,4 @@ def _to_storable(leaf: Any) -> np.ndarray:
 def _restore(stored: np.ndarray | None, like: Any, folder: Path) -> Any:
     if stored is None or stored.shape != np.shape(like) or stored.dtype != np.asarray(like).dtype:
         raise CheckpointError(f"the state in {folder} does not have the shape of this run; choose an empty folder.")
-    return jnp.asarray(stored) if isinstance(like, jax.Array) else stored
+    return jax.device_put(stored, like.sharding) if isinstance(like, jax.Array) else stored

@@ -1,8 +1,8 @@
 """The one record that every method returns."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
+Array = Any  # of JAX while a run goes on, of NumPy in what it leaves
 
 
 class Draw(NamedTuple):
@@ -13,15 +13,15 @@ class Draw(NamedTuple):
     (eq. ct-norm-const-estimator).
     """
 
-    position: jax.Array  # ravelled, unconstrained
-    inverse_temperature: jax.Array
-    log_ratio: jax.Array  # r = log target - log zeta - log base, at `position`
-    log_weight_target: jax.Array
-    log_weight_base: jax.Array
-    acceptance: jax.Array  # mean probability of accepting the move
-    is_divergent: jax.Array  # the energy error left the range an integrator can have
-    is_nonfinite: jax.Array  # the move met a NaN (or +inf) and was rejected
-    num_gradients: jax.Array
+    position: Array  # ravelled, unconstrained
+    inverse_temperature: Array
+    log_ratio: Array  # r = log target - log zeta - log base, at `position`
+    log_weight_target: Array
+    log_weight_base: Array
+    acceptance: Array  # mean probability of accepting the move
+    is_divergent: Array  # the energy error left the range an integrator can have
+    is_nonfinite: Array  # the move met a NaN (or +inf) and was rejected
+    num_gradients: Array
 
 
 Draws = Draw  # the same fields, with leading axes (chain, draw)

@@ -59,7 +59,8 @@ def to_arviz(result: "Result") -> Any:
 
     if int(arviz.__version__.split(".")[0]) >= 1:
         return data_tree(result)
-    return arviz.InferenceData(attrs=_attributes(result), **arviz_groups(result))
+    groups: dict[str, Any] = dict(arviz_groups(result))
+    return arviz.InferenceData(attrs=_attributes(result), **groups)
 
 
 def data_tree(result: "Result") -> "xarray.DataTree":
@@ -123,8 +124,10 @@ def _by_chain(variables: dict[str, np.ndarray]) -> "xarray.Dataset":
     stored = stored_names(variables)
     chains, draws = next(iter(variables.values())).shape[:2]
     return xarray.Dataset(
-        {stored[name]: (("chain", "draw", *_own_dims(stored[name], values[0, 0])), values, {"long_name": name})
-         for name, values in variables.items()},
+        {
+            stored[name]: (("chain", "draw", *_own_dims(stored[name], values[0, 0])), values, {"long_name": name})
+            for name, values in variables.items()
+        },
         coords={"chain": np.arange(chains), "draw": np.arange(draws)},
     )
 
@@ -158,9 +161,14 @@ def _own_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
 
 def _attributes(result: "Result") -> dict[str, Any]:
     """What a reader without thermocline should see first."""
-    attributes = {"inference_library": "thermocline", "inference_library_version": version("thermocline"),
-                  "verdict": result.verdict}
+    attributes = {
+        "inference_library": "thermocline",
+        "inference_library_version": version("thermocline"),
+        "verdict": result.verdict,
+    }
     if result.log_evidence is not None:
-        attributes |= {"log_evidence": result.log_evidence.value,
-                       "log_evidence_standard_error": result.log_evidence.standard_error}
+        attributes |= {
+            "log_evidence": result.log_evidence.value,
+            "log_evidence_standard_error": result.log_evidence.standard_error,
+        }
     return attributes

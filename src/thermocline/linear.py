@@ -20,7 +20,7 @@ def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
 
 
 def log_determinant(scale: jax.Array) -> jax.Array:
-    """log |det L|."""
+    """Log |det L|."""
     diagonal = scale if scale.ndim == 1 else jnp.diagonal(scale)
     return jnp.sum(jnp.log(jnp.abs(diagonal)))
 

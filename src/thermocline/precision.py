@@ -25,7 +25,7 @@ def cast(tree: Any, precision: str) -> Any:
 
     def cast_leaf(leaf: Any) -> jax.Array:
         array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
-        if jax.dtypes.issubdtype(array.dtype, np.inexact):
+        if jnp.issubdtype(array.dtype, jnp.inexact):
             return jnp.asarray(array, dtype=precision)
         return jnp.asarray(array)
 

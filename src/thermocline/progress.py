@@ -38,9 +38,17 @@ class Live:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
         self.bar = Progress(
-            SpinnerColumn(), TextColumn("{task.description:<11}"), BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-            TextColumn("{task.fields[rate]}"), TextColumn("[bold]{task.fields[answer]}"), console=console, transient=False,
+            SpinnerColumn(),
+            TextColumn("{task.description:<11}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TextColumn("[bold]{task.fields[answer]}"),
+            console=console,
+            transient=False,
         )
         self.task: Any = None
         self.started = self.shown = time.monotonic()
@@ -49,7 +57,9 @@ class Live:
 
     def phase(self, name: str, total: int | None) -> None:
         if self.task is not None:
-            self.bar.update(self.task, total=self.bar.tasks[-1].completed or 1, completed=self.bar.tasks[-1].completed or 1)
+            self.bar.update(
+                self.task, total=self.bar.tasks[-1].completed or 1, completed=self.bar.tasks[-1].completed or 1
+            )
         self.started, self.gradients = time.monotonic(), 0
         self.task = self.bar.add_task(name, total=total, rate="", answer="")
 

@@ -53,7 +53,7 @@ class Result:
     parameters: dict[str, np.ndarray]
     unconstrained: dict[str, np.ndarray]
     template: Any
-    law: Any  # None for methods that stay at beta = 1
+    law: Any  # None for methods that stay at beta = 1; a user's own class is kept as a table
     log_zeta: float
     log_support: Estimate  # log of the base's mass where the target is positive
     base_draws: BaseDraws
@@ -109,8 +109,6 @@ class Result:
     def beta_marginal(self, betas: Any) -> Curve:
         """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
         self._need_evidence("the marginal of beta")
-        if isinstance(self.law, storage.Opaque):
-            raise ValueError(f"the law of beta ({self.law.description}) is the user's own code and was not stored.")
         return estimators.beta_marginal(self.draws, log_prior(self.law, _betas(betas)), _betas(betas))
 
     @property
@@ -187,8 +185,13 @@ class Result:
                 return np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(draws), float)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
             chains, count = self.draws.log_ratio.shape
-            values = [[np.asarray(function(jax.tree.map(lambda leaf: leaf[i, j], draws)), float)  # noqa: B023
-                       for j in range(count)] for i in range(chains)]
+            values = [
+                [
+                    np.asarray(function(jax.tree.map(lambda leaf: leaf[i, j], draws)), float)  # noqa: B023
+                    for j in range(count)
+                ]
+                for i in range(chains)
+            ]
             return np.array(values)
 
     def _context(self) -> Context:
@@ -198,11 +201,19 @@ class Result:
                 label = name + (f"[{','.join(map(str, index))}]" if index else "")
                 scalars[label] = values[(..., *index)]
         law = self.law.law if isinstance(self.law, Learned) else self.law
-        has_density = law is not None and not isinstance(law, storage.Opaque | Ladder)
+        has_density = law is not None and not isinstance(law, Ladder)
         return Context(
-            self.draws, scalars, law is not None, self.log_evidence, self.log_zeta, self.log_support,
-            partial(log_prior, law) if has_density else None, self.base_draws.log_ratio, self.base_draws.position,
-            self.base_draws.mean, self.base_draws.variance,
+            self.draws,
+            scalars,
+            law is not None,
+            self.log_evidence,
+            self.log_zeta,
+            self.log_support,
+            partial(log_prior, law) if has_density else None,
+            self.base_draws.log_ratio,
+            self.base_draws.position,
+            self.base_draws.mean,
+            self.base_draws.variance,
         )
 
 
@@ -226,7 +237,12 @@ def thermodynamic_integration(result: Result) -> Estimate:
 def log_prior(law: Any, betas: np.ndarray) -> np.ndarray:
     """-f at each beta, as NumPy."""
     with computing_in("float64"):
-        return np.asarray(jax.vmap(law.log_weight)(betas))
+        return np.asarray(_log_weights(law, betas))
+
+
+@jax.jit
+def _log_weights(law: Any, betas: jax.Array) -> jax.Array:
+    return jax.vmap(law.log_weight)(betas)
 
 
 def systematic_resample(log_weight: np.ndarray, num_draws: int, seed: int) -> np.ndarray:
@@ -250,8 +266,12 @@ def load(path: str | FilePath) -> Result:
             {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
             {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
             storage.decode(header["template"], arrays),
-            run["law"], header["log_zeta"], Estimate(*header["log_support"]),
-            BaseDraws(*run["base_draws"]), header["info"], Continuation(*run["continuation"]),
+            run["law"],
+            header["log_zeta"],
+            Estimate(*header["log_support"]),
+            BaseDraws(*run["base_draws"]),
+            header["info"],
+            Continuation(*run["continuation"]),
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error

@@ -1,58 +1,36 @@
-"""The one loop: rounds, chunks, keys, devices; every method runs here."""
+"""The one loop: rounds and chunks, with progress and checkpoints; every method runs here."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from thermocline.checkpoint import Checkpoint, Progress
 from thermocline.draws import Draws
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import Keys
 from thermocline.paths import Path
+from thermocline.program import adapt, advance, chain_mesh
 from thermocline.progress import Reporter
+from thermocline.schedule import CLIMB, PHASES, SAMPLING, Schedule
 
-FIRST_ROUND = 16  # steps of the first warm-up round
-CLIMB, WARMUP, SAMPLING = range(3)
-PHASES = ("climb", "warm-up", "sampling")
-MOST_CLIMBS = 400  # rounds
 SECONDS_A_CHUNK = 0.5
 BUFFER_BYTES = 64e6
+MOST_STEPS_A_CHUNK = 256
 
 
-class Schedule(NamedTuple):
-    """How long to run: warm-up steps, draws, and the rule that may end sampling early.
+class Standing(NamedTuple):
+    """All that a run needs to go on from here, besides its draws: what a checkpoint holds."""
 
-    With a `stop` rule, sampling goes on in rounds that double the draws, from `num_draws` up to `most_draws`,
-    and the rule is asked at their ends only.
-    """
-
-    num_warmup: int
-    num_draws: int
-    most_draws: int
-    stop: Callable[[Draws], bool] | None = None
-
-    def length(self, phase: int, index: int, tuning: Tuning, num_chains: int) -> int:
-        """Steps of a round; 0 when its phase is over."""
-        if phase == CLIMB:
-            goes_on = self.num_warmup > 0 and index < MOST_CLIMBS and tuning.is_climbing
-            return max(4, 64 // num_chains) if goes_on else 0
-        if phase == WARMUP:
-            lengths = warmup_rounds(self.num_warmup)
-            return lengths[index] if index < len(lengths) else 0
-        if index == 0:
-            return self.num_draws
-        drawn = self.num_draws * 2 ** (index - 1)
-        return min(drawn, max(self.most_draws - drawn, 0))
-
-    def is_last_warmup(self, phase: int, index: int) -> bool:
-        return phase == WARMUP and index == len(warmup_rounds(self.num_warmup)) - 1
+    tuning: Tuning
+    states: Any
+    kept: Draws  # of the present warm-up round
+    warmup_gradients: np.ndarray
 
 
 class Outcome(NamedTuple):
@@ -66,150 +44,112 @@ class Outcome(NamedTuple):
     warmup_gradients: int
 
 
-def warmup_rounds(num_warmup: int) -> list[int]:
-    """Lengths that double from the first; the last takes what is left."""
-    lengths, length = [], FIRST_ROUND
-    while num_warmup > 0:
-        length = length if num_warmup >= 3 * length else num_warmup
-        lengths.append(length)
-        num_warmup -= length
-        length *= 2
-    return lengths
-
-
-def chain_mesh(num_chains: int, num_devices: int | None = None) -> Mesh:
-    """As many devices as divide the chains evenly."""
-    devices = jax.devices()[:num_devices]
-    count = max(n for n in range(1, len(devices) + 1) if num_chains % n == 0)
-    return Mesh(np.array(devices[:count]), ("chains",))
-
-
-@partial(jax.jit, static_argnames=("capacity", "mesh"))
-def advance(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: Any, first_step: jax.Array,
-            num_steps: jax.Array, *, capacity: int, mesh: Mesh) -> tuple[Any, Draws]:
-    """`num_steps` steps of every chain, recorded in the first rows of a buffer of `capacity` rows.
-
-    The number of steps is traced, so that one program serves warm-up, sampling and every chunk size;
-    a step's keys depend on its number and chain alone, so chunks do not change the draws.
-    """
-
-    def local(method: Method, path: Path, tuning: Tuning, chains: jax.Array, states: Any) -> tuple[Any, Draws]:
-        chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
-
-        def step_all(step: jax.Array, states: Any) -> tuple[Any, Draws]:
-            own = jax.vmap(lambda key: jax.random.fold_in(key, step))(chain_keys)
-            shared = jax.random.fold_in(jax.random.fold_in(key, step), 2**31)
-            return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
-
-        def body(i: jax.Array, carry: tuple[Any, Draws]) -> tuple[Any, Draws]:
-            states, buffer = carry
-            states, draw = step_all(first_step + i, states)
-            return states, jax.tree.map(lambda rows, row: rows.at[i].set(row), buffer, draw)
-
-        shapes = jax.eval_shape(step_all, first_step, states)[1]
-        buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-        return jax.lax.fori_loop(0, num_steps, body, (states, buffer))
-
-    shared, by_chain = PartitionSpec(), PartitionSpec("chains")
-    chains = jnp.arange(jax.tree.leaves(states)[0].shape[0], dtype=jnp.uint32)
-    spread = jax.shard_map(local, mesh=mesh, in_specs=(shared, shared, shared, by_chain, by_chain),
-                           out_specs=(by_chain, PartitionSpec(None, "chains")), check_vma=False)
-    return spread(method, path, tuning, chains, states)
-
-
-@jax.jit
-def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-    return method.adapt(tuning, draws, is_last)
-
-
-@jax.jit
-def start(key: jax.Array, method: Method, path: Path, tuning: Tuning, positions: jax.Array) -> Any:
-    """The states of chains at exact draws of the base."""
-    keys = jax.random.split(key, positions.shape[0])
-    return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(keys, positions)
-
-
-class Kept:
-    """The draws of a warm-up round that `adapt` will see: a fixed number, evenly spaced, whatever the length."""
-
-    def __init__(self, num_kept: int) -> None:
-        self.num_kept = num_kept
-        self.draws: Draws | None = None
-
-    def empty(self, like: Draws) -> Draws:
-        return Draws(*(np.full((leaf.shape[0], self.num_kept, *leaf.shape[2:]), np.nan if leaf.dtype.kind == "f" else 0,
-                               leaf.dtype) for leaf in like))
-
-    def add(self, chunk: Draws, offset: int, round_length: int) -> None:
-        """Keep the chunk's share; `offset` is where in the round it began."""
-        if self.draws is None or offset == 0:
-            self.draws = self.empty(chunk)
-        stride = -(-round_length // self.num_kept)
-        places = np.arange(offset, offset + chunk.log_ratio.shape[1])
-        chosen = places % stride == stride - 1
-        slots = places[chosen] // stride
-        for kept, new in zip(self.draws, chunk, strict=True):
-            kept[:, slots] = new[:, chosen]
-
-
-def run(key: jax.Array, method: Method, path: Path, tuning: Tuning, states: Any, schedule: Schedule, *,
-        first_step: int = 0, num_kept: int, checkpoint: Checkpoint | None, reporter: Reporter,
-        chunk_size: int | None = None) -> Outcome:
-    """Warm up, freeze, sample; resumes from `checkpoint` when it holds a state of this run."""
-    num_chains, dimension = jax.tree.leaves(states)[0].shape[0], path.dimension
+def run(
+    key: jax.Array,
+    method: Method,
+    path: Path,
+    tuning: Tuning,
+    states: Any,
+    schedule: Schedule,
+    *,
+    num_kept: int,
+    checkpoint: Checkpoint | None,
+    reporter: Reporter,
+    first_step: int = 0,
+    chunk_size: int | None = None,
+) -> Outcome:
+    """Climb, warm up, freeze, sample; resumes from `checkpoint` when it holds a state of this run."""
+    num_chains = jax.tree.leaves(states)[0].shape[0]
+    capacity = int(np.clip(BUFFER_BYTES / (8 * num_chains * (path.dimension + 8)), 1, MOST_STEPS_A_CHUNK))
     mesh = chain_mesh(num_chains)
-    capacity = int(np.clip(BUFFER_BYTES / (8 * num_chains * (dimension + 8)), 1, 256))
-    step_program = partial(advance, key, method, path, capacity=capacity, mesh=mesh)
-    began = time.monotonic()
-    reporter.phase("compiling", None)
-    _, empty = jax.block_until_ready(step_program(tuning, states, 0, 0))
-    seconds = {"compile": time.monotonic() - began, "warm-up": 0.0, "adapt": 0.0, "sampling": 0.0}
-    kept, chunks, progress = Kept(num_kept), [], Progress(CLIMB, 0, 0, first_step)
-    kept.draws = kept.empty(to_chains(empty, 0))
-    warmup_gradients = np.zeros((), np.int64)
-    if checkpoint is not None and checkpoint.exists():
-        saved = (tuning, states, kept.draws, warmup_gradients)
-        progress, (tuning, states, kept.draws, warmup_gradients), chunks = checkpoint.load(saved)
-    pace = Pace(chunk_size, capacity)
-    while True:
-        phase, index, offset, step = progress
-        length, is_warmup = schedule.length(phase, index, tuning, num_chains), phase != SAMPLING
-        if length == 0 and is_warmup:
-            progress = Progress(phase + 1, 0, 0, step)
-            continue
-        reporter.phase(PHASES[phase], length)
-        reporter.advance(offset, 0)
-        while offset < length:
-            began = time.monotonic()
-            count = min(pace.steps, length - offset)
-            states, buffer = step_program(tuning, states, step, count)
-            chunk = to_chains(buffer, count)
-            if is_warmup:
-                kept.add(chunk, offset, length)
-                warmup_gradients = warmup_gradients + chunk.num_gradients.sum()
-            else:
-                chunks.append(chunk)
-            offset, step = offset + count, step + count
-            if checkpoint is not None:
-                if not is_warmup:
-                    checkpoint.append(step - count, chunk)
-                checkpoint.save(Progress(phase, index, offset, step), (tuning, states, kept.draws, warmup_gradients))
-            elapsed = time.monotonic() - began
-            seconds["warm-up" if is_warmup else "sampling"] += elapsed
-            pace.learn(count, elapsed)
-            reporter.advance(count, int(chunk.num_gradients.sum()))
-            if not is_warmup:
+    states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("chains")))  # as `advance` returns them
+    program = partial(advance, key, method, path, capacity=capacity, mesh=mesh)
+    watch, pace = Watch(), Pace(chunk_size, capacity)
+    try:
+        reporter.phase("compiling", None)
+        with watch.timing("compile"):
+            _, buffer = jax.block_until_ready(program(tuning, states, 0, 0))
+        standing = Standing(tuning, states, no_draws(to_chains(buffer, 0), num_kept), np.zeros((), np.int64))
+        progress, chunks = Progress(CLIMB, 0, 0, first_step), []
+        if checkpoint is not None and checkpoint.exists():
+            progress, standing, chunks = checkpoint.load(standing)
+        while True:
+            phase, index, offset, _ = progress
+            length = schedule.length(phase, index, standing.tuning, num_chains)
+            if length == 0 and phase != SAMPLING:
+                progress = progress._replace(phase=phase + 1, round_index=0)
+                continue
+            if offset == 0 and (index == 0 or phase == SAMPLING):
+                reporter.phase(PHASES[phase], schedule.total(phase, index))
+            while progress.offset < length:
+                with watch.timing(PHASES[phase]):
+                    count = min(pace.steps, length - progress.offset)
+                    progress, standing, chunk = take_steps(program, progress, standing, count, length)
+                    if phase == SAMPLING:
+                        chunks.append(chunk)
+                    if checkpoint is not None:
+                        checkpoint.store(progress, standing, chunk if phase == SAMPLING else None)
+                pace.learn(count, watch.last)
+                reporter.advance(count, int(chunk.num_gradients.sum()))
                 reporter.figures(chunks, float(path.log_zeta))
-        progress = Progress(phase, index + 1, 0, step)
-        if is_warmup:
-            began = time.monotonic()
-            tuning = jax.block_until_ready(adapt(method, tuning, kept.draws, schedule.is_last_warmup(phase, index)))
-            seconds["adapt"] += time.monotonic() - began
-        elif schedule.stop is None or schedule.length(phase, index + 1, tuning, num_chains) == 0:
-            break
-        elif schedule.stop(concatenate(chunks)):
-            break
-    return Outcome(concatenate(chunks), tuning, states, progress.step, seconds, int(warmup_gradients))
+            progress = progress._replace(round_index=index + 1, offset=0)
+            if phase == SAMPLING:
+                if schedule.is_over(index, partial(concatenate, chunks)):
+                    break
+            else:
+                with watch.timing("adapt"):
+                    tuning = adapt(method, standing.tuning, standing.kept, schedule.is_last_warmup(phase, index))
+                    standing = standing._replace(tuning=jax.block_until_ready(tuning))
+    finally:
+        reporter.close()
+    gradients = int(standing.warmup_gradients)
+    return Outcome(concatenate(chunks), standing.tuning, standing.states, progress.step, watch.seconds, gradients)
+
+
+def take_steps(
+    program: Any, progress: Progress, standing: Standing, count: int, round_length: int
+) -> tuple[Progress, Standing, Draws]:
+    """`count` steps further; a warm-up round keeps its share of the draws for `adapt`."""
+    states, buffer = program(standing.tuning, standing.states, progress.step, count)
+    chunk = to_chains(buffer, count)
+    standing = standing._replace(states=states)
+    if progress.phase != SAMPLING:
+        kept = with_chunk(standing.kept, chunk, progress.offset, round_length)
+        gradients = standing.warmup_gradients + chunk.num_gradients.sum()
+        standing = standing._replace(kept=kept, warmup_gradients=gradients)
+    progress = progress._replace(offset=progress.offset + count, step=progress.step + count)
+    return progress, standing, chunk
+
+
+def no_draws(like: Draws, num_kept: int) -> Draws:
+    """Room for `num_kept` draws a chain, NaN where there is none."""
+
+    def room(leaf: np.ndarray) -> np.ndarray:
+        shape = (leaf.shape[0], num_kept, *leaf.shape[2:])
+        return np.full(shape, np.nan if leaf.dtype.kind == "f" else 0, leaf.dtype)
+
+    return Draws(*map(room, like))
+
+
+def with_chunk(kept: Draws, chunk: Draws, offset: int, round_length: int) -> Draws:
+    """Evenly spaced draws of a round, in a room of fixed size whatever its length; the chunk began at `offset`."""
+    num_kept = kept.log_ratio.shape[1]
+    kept = no_draws(kept, num_kept) if offset == 0 else Draws(*(leaf.copy() for leaf in kept))
+    stride = -(-round_length // num_kept)
+    places = np.arange(offset, offset + chunk.log_ratio.shape[1])
+    chosen = places % stride == stride - 1
+    for room, new in zip(kept, chunk, strict=True):
+        room[:, places[chosen] // stride] = new[:, chosen]
+    return kept
+
+
+def to_chains(buffer: Draws, count: int) -> Draws:
+    """The first `count` rows of a buffer, as NumPy with leading axes (chain, draw)."""
+    return Draws(*(np.moveaxis(np.asarray(leaf)[:count], 0, 1) for leaf in buffer))
+
+
+def concatenate(chunks: list[Draws]) -> Draws:
+    return Draws(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
 
 
 class Pace:
@@ -225,10 +165,16 @@ class Pace:
             self.steps = int(np.clip(wanted, 1, min(4 * steps, self.capacity)))
 
 
-def to_chains(buffer: Draws, count: int) -> Draws:
-    """The first `count` rows of a buffer, as NumPy with leading axes (chain, draw)."""
-    return Draws(*(np.moveaxis(np.asarray(leaf)[:count], 0, 1) for leaf in buffer))
+class Watch:
+    """Seconds spent, by name."""
 
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = dict.fromkeys(("compile", *PHASES, "adapt"), 0.0)
+        self.last = 0.0
 
-def concatenate(chunks: list[Draws]) -> Draws:
-    return Draws(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
+    @contextmanager
+    def timing(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.last = time.monotonic() - began
+        self.seconds[name] += self.last

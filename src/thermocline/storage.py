@@ -118,8 +118,10 @@ def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dic
         raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
     try:
         with xarray.open_datatree(path, engine="h5netcdf") as tree:
-            groups = {name: {str(key): np.asarray(item.values) for key, item in node.data_vars.items()}
-                      for name, node in tree.children.items()}
+            groups = {
+                name: {str(key): np.asarray(item.values) for key, item in node.data_vars.items()}
+                for name, node in tree.children.items()
+            }
             attributes = {str(key): item for key, item in tree.attrs.items()}
     except Exception as error:
         raise ThermoclineError(f"{path} cannot be read as a thermocline result: {error}") from error

@@ -69,10 +69,15 @@ def _answer(result: "Result") -> Section:
         why = next((check.advice for check in result.checks if check.name == "evidence"), "this method estimates none.")
         return Section("", (), [*rows, ("log Z", f"none: {why}")])
     lower, upper = estimate.interval(0.95)
-    rows.append(("log Z", f"{estimate}  ({estimate.dof:.0f} degrees of freedom; "
-                          f"95% interval {lower:.6g} to {upper:.6g})"))
-    rows.append(("KL divergence", f"base to target {result.kl_base_to_target:.3g}, "
-                                  f"target to base {result.kl_target_to_base:.3g}"))
+    rows.append(
+        ("log Z", f"{estimate}  ({estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g})")
+    )
+    rows.append(
+        (
+            "KL divergence",
+            f"base to target {result.kl_base_to_target:.3g}, target to base {result.kl_target_to_base:.3g}",
+        )
+    )
     trips = round_trips(result.draws)
     rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
     return Section("", (), rows)
@@ -82,21 +87,27 @@ def _run(result: "Result") -> Section:
     info, base = result.info, result.continuation.base
     chains, draws = result.draws.log_ratio.shape
     seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in info["seconds"].items())
-    return Section("Run", (), [
-        ("method", info["method"]),
-        ("base", base.description if isinstance(base, Opaque) else type(base).__name__),
-        ("draws", f"{chains} chains x {draws}"),
-        ("gradients", f"{info['num_gradients']:,}, {info['warmup_gradients']:,} of them in warm-up"),
-        ("seconds", f"{sum(info['seconds'].values()):.1f} ({seconds})"),
-        ("seed", f"{info['seed']}, {info['precision']}"),
-        ("versions", ", ".join(f"{name} {version}" for name, version in info["versions"].items())),
-    ])
+    return Section(
+        "Run",
+        (),
+        [
+            ("method", info["method"]),
+            ("base", base.description if isinstance(base, Opaque) else type(base).__name__),
+            ("draws", f"{chains} chains x {draws}"),
+            ("gradients", f"{info['num_gradients']:,}, {info['warmup_gradients']:,} of them in warm-up"),
+            ("seconds", f"{sum(info['seconds'].values()):.1f} ({seconds})"),
+            ("seed", f"{info['seed']}, {info['precision']}"),
+            ("versions", ", ".join(f"{name} {version}" for name, version in info["versions"].items())),
+        ],
+    )
 
 
 def _parameters(result: "Result") -> Section:
     names = [(name, place) for name, values in result.parameters.items() for place in np.ndindex(values.shape[2:])]
-    rows = [(_label(name, place), *_described(result.parameters[name][(..., *place)], result.draws.log_weight_target))
-            for name, place in names[:MOST_COMPONENTS]]
+    rows = [
+        (_label(name, place), *_described(result.parameters[name][(..., *place)], result.draws.log_weight_target))
+        for name, place in names[:MOST_COMPONENTS]
+    ]
     left = len(names) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
@@ -109,8 +120,12 @@ def _described(values: np.ndarray, log_weight: np.ndarray) -> tuple[str, ...]:
     variance = estimators.expectation((values - mean.value) ** 2, log_weight).value
     low, high = (estimators.quantile(values, log_weight, probability).value for probability in (0.05, 0.95))
     size, agreement = effective_size(values, log_weight), r_hat(pseudo_values(values, log_weight))
-    return (str(mean), *(f"{value:.4g}" for value in (np.sqrt(max(variance, 0.0)), low, high)), f"{size:.0f}",
-            f"{agreement:.3f}")
+    return (
+        str(mean),
+        *(f"{value:.4g}" for value in (np.sqrt(max(variance, 0.0)), low, high)),
+        f"{size:.0f}",
+        f"{agreement:.3f}",
+    )
 
 
 def _checks(checks: tuple[Check, ...]) -> Section:
@@ -132,12 +147,20 @@ def _rich_table(section: Section) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD if section.columns else None, show_header=bool(section.columns), pad_edge=False,
-                  padding=(0, 2, 0, 0))
+    table = Table(
+        box=box.SIMPLE_HEAD if section.columns else None,
+        show_header=bool(section.columns),
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
     for index, column in enumerate(section.columns or section.rows[0]):
         is_number = bool(section.columns) and index > 0
-        table.add_column(Text(column) if section.columns else "", justify="right" if is_number else "left",
-                         no_wrap=is_number, overflow="fold")
+        table.add_column(
+            Text(column) if section.columns else "",
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
     for row in section.rows:
         table.add_row(*map(Text, row))
     return table
@@ -148,8 +171,13 @@ def _html_section(section: Section) -> str:
     head = "".join(f'<th style="text-align:{_side(i)}">{escape(name)}</th>' for i, name in enumerate(section.columns))
     body = "".join(_html_row(row, is_table=bool(section.columns)) for row in section.rows)
     notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
-    return (title + "<table>" + (f"<thead><tr>{head}</tr></thead>" if head else "") + f"<tbody>{body}</tbody></table>"
-            + (f"<ul>{notes}</ul>" if notes else ""))
+    return (
+        title
+        + "<table>"
+        + (f"<thead><tr>{head}</tr></thead>" if head else "")
+        + f"<tbody>{body}</tbody></table>"
+        + (f"<ul>{notes}</ul>" if notes else "")
+    )
 
 
 def _html_row(row: tuple[str, ...], *, is_table: bool) -> str:

@@ -78,8 +78,13 @@ def check_target(target: Target) -> None:
 
 
 def check_position(position: Any) -> None:
-    """Parameters must exist, be floats and be finite."""
+    """Parameters must exist, have names of their own, be floats and be finite."""
     leaves = named_leaves(position)
+    if len(leaves) < len(jax.tree.leaves(position)):
+        raise ThermoclineError(
+            f"two parameters share a name among {', '.join(leaves)}: a nested name is joined by dots; "
+            "rename one of them."
+        )
     if sum(np.size(leaf) for leaf in leaves.values()) == 0:
         raise ThermoclineError("the model has no parameters: `initial_position` holds no numbers, nothing to sample.")
     for name, leaf in leaves.items():

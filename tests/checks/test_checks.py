@@ -33,8 +33,18 @@ def test_a_good_run_passes_every_check(good):
 
 
 def test_limits_have_two_levels_and_nan_fails():
-    assert [at_least("a", value, 10, 5, "b.").status for value in (10, 7, 4, np.nan)] == ["ok", "suspect", "failed", "failed"]
-    assert [at_most("a", value, 10, 15, "b.").status for value in (10, 12, 16, np.nan)] == ["ok", "suspect", "failed", "failed"]
+    assert [at_least("a", value, 10, 5, "b.").status for value in (10, 7, 4, np.nan)] == [
+        "ok",
+        "suspect",
+        "failed",
+        "failed",
+    ]
+    assert [at_most("a", value, 10, 15, "b.").status for value in (10, 12, 16, np.nan)] == [
+        "ok",
+        "suspect",
+        "failed",
+        "failed",
+    ]
     checks = tuple(Check("a", 0.0, 0.0, status, "") for status in ("ok", "suspect"))
     assert verdict_of(checks) == "suspect"
 
@@ -42,8 +52,10 @@ def test_limits_have_two_levels_and_nan_fails():
 def test_chains_stuck_at_one_end_make_no_round_trips(good):
     draws = good.draws
     order = np.argsort(draws.log_weight_base, axis=None)  # the first chains at the target, the last at the base
-    apart = {name: getattr(draws, name).ravel()[order].reshape(draws.log_ratio.shape)
-             for name in ("log_ratio", "log_weight_base", "log_weight_target", "inverse_temperature")}
+    apart = {
+        name: getattr(draws, name).ravel()[order].reshape(draws.log_ratio.shape)
+        for name in ("log_ratio", "log_weight_base", "log_weight_target", "inverse_temperature")
+    }
     context = spoiled(good, **apart)
     assert statuses(context, "round trips") == {"round trips": "failed"}
     assert "failed" in statuses(context, "r-hat").values()
@@ -86,7 +98,9 @@ def test_a_few_draws_with_all_the_weight_are_noticed(good):
 
 def test_fifty_draws_are_not_enough():
     problem = bimodal()
-    result = tc.sample(problem.target, base=problem.base, seed=0, num_chains=4, num_draws=12, num_warmup=50, progress=False)
+    result = tc.sample(
+        problem.target, base=problem.base, seed=0, num_chains=4, num_draws=12, num_warmup=50, progress=False
+    )
     assert result.verdict != "ok"
 
 

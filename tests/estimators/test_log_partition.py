@@ -36,7 +36,9 @@ def exact_draws(num_chains=8, num_draws=4000, seed=0):
     with jax.enable_x64(True):
         log_mass = np.asarray(jax.vmap(jax.vmap(Continuous().log_mass))(log_ratio))
     nothing = np.zeros(shape)
-    return Draws(position[..., None], beta, log_ratio, log_ratio - log_mass, -log_mass, nothing, nothing, nothing, nothing)
+    return Draws(
+        position[..., None], beta, log_ratio, log_ratio - log_mass, -log_mass, nothing, nothing, nothing, nothing
+    )
 
 
 def log_z(beta):
@@ -88,7 +90,9 @@ def test_rao_blackwellised_thermodynamic_integration_is_the_ratio():
     """Identically, draw for draw: the integral of d/dbeta of a log sum is that log sum's difference."""
     nodes, weights = np.polynomial.legendre.leggauss(40)
     slopes = np.array([mean_log_ratio(DRAWS, beta) for beta in (nodes + 1) / 2])
-    log_sums = [np.logaddexp.reduce(log_weight.ravel()) for log_weight in (DRAWS.log_weight_target, DRAWS.log_weight_base)]
+    log_sums = [
+        np.logaddexp.reduce(log_weight.ravel()) for log_weight in (DRAWS.log_weight_target, DRAWS.log_weight_base)
+    ]
     assert weights @ slopes / 2 == pytest.approx(log_sums[0] - log_sums[1], abs=1e-10)
 
 

@@ -53,7 +53,9 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
     """A draw of the base must look like a position of the target, and have a density."""
     for method in ("log_density", "sample"):
         if not callable(getattr(base, method, None)):
-            raise ThermoclineError(f"the base has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample).")
+            raise ThermoclineError(
+                f"the base has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample)."
+            )
     draw = jax.eval_shape(base.sample, jax.random.key(0))
     expected = {name: np.shape(leaf) for name, leaf in named_leaves(initial_position).items()}
     actual = {name: leaf.shape for name, leaf in named_leaves(draw).items()}
@@ -72,7 +74,7 @@ def fresh_draws(key: jax.Array, base: NormalisedDensity, num_draws: int) -> jax.
     return jax.vmap(lambda key: ravel_pytree(base.sample(key))[0])(jax.random.split(key, num_draws))
 
 
-def initial_scale(base: NormalisedDensity, draws: jax.Array) -> jax.Array:
+def initial_scale(base: NormalisedDensity, draws: jax.Array | np.ndarray) -> jax.Array:
     """The base's own scale where it states one, else the spread of its exact draws."""
     stated = getattr(base, "scale_tril", None)
     if stated is not None:

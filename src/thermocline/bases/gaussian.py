@@ -20,7 +20,7 @@ class Gaussian:
     """
 
     mean: Any
-    scale_tril: jax.Array | np.ndarray
+    scale_tril: Any
 
     @classmethod
     def diagonal(cls, mean: Any, standard_deviation: Any) -> "Gaussian":

@@ -21,18 +21,24 @@ def check_base_moments(context: Context) -> list[Check]:
     if not context.has_evidence:
         return []
     supported = np.isfinite(context.base_log_ratio)
-    exact = context.base_mean is not None and context.base_variance is not None and context.log_support.value == 0
+    mean, variance = context.base_mean, context.base_variance
     p_values = []
     for i in range(context.base_position.shape[1]):
         values, log_weight = context.draws.position[..., i], context.draws.log_weight_base
-        if exact:
-            offset = values - context.base_mean[i]
+        if mean is not None and variance is not None and context.log_support.value == 0:
+            offset = values - mean[i]
             p_values.append(_p_value(offset, log_weight, 0.0, 0.0))
-            p_values.append(_p_value(offset**2, log_weight, context.base_variance[i], 0.0))
+            p_values.append(_p_value(offset**2, log_weight, variance[i], 0.0))
         else:
             p_values += _law_p_values(values, log_weight, context.base_position[supported, i], (0.25, 0.5, 0.75))
-    return [at_least("base moments (p)", _corrected(p_values), *P_LIMITS,
-                     "The draws do not reproduce the base's own moments: chains have not explored the path; draw more.")]
+    return [
+        at_least(
+            "base moments (p)",
+            _corrected(p_values),
+            *P_LIMITS,
+            "The draws do not reproduce the base's own moments: chains have not explored the path; draw more.",
+        )
+    ]
 
 
 def check_base_law(context: Context) -> list[Check]:
@@ -41,8 +47,14 @@ def check_base_law(context: Context) -> list[Check]:
         return []
     fresh = context.base_log_ratio[np.isfinite(context.base_log_ratio)]
     p_values = _law_p_values(context.draws.log_ratio, context.draws.log_weight_base, fresh, LAW_POINTS)
-    return [at_least("law of r under the base (p)", _corrected(p_values), *P_LIMITS,
-                     "The draws weighted for the base have another law of r than fresh draws of it: draw more.")]
+    return [
+        at_least(
+            "law of r under the base (p)",
+            _corrected(p_values),
+            *P_LIMITS,
+            "The draws weighted for the base have another law of r than fresh draws of it: draw more.",
+        )
+    ]
 
 
 def check_lower_bound(context: Context) -> list[Check]:
@@ -50,14 +62,23 @@ def check_lower_bound(context: Context) -> list[Check]:
     if context.log_evidence is None or context.log_support.value < 0:
         return []
     bound = context.base_log_ratio.mean() + context.log_zeta
-    error = np.hypot(context.base_log_ratio.std() / np.sqrt(context.base_log_ratio.size),
-                     context.log_evidence.standard_error)
+    error = np.hypot(
+        context.base_log_ratio.std() / np.sqrt(context.base_log_ratio.size), context.log_evidence.standard_error
+    )
     excess = (bound - context.log_evidence.value) / error if error > 0 else 0.0
-    return [at_least("evidence above its lower bound (p)", float(stats.norm.sf(excess)), *P_LIMITS,
-                     "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target.")]
+    return [
+        at_least(
+            "evidence above its lower bound (p)",
+            float(stats.norm.sf(excess)),
+            *P_LIMITS,
+            "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target.",
+        )
+    ]
 
 
-def _law_p_values(values: np.ndarray, log_weight: np.ndarray, fresh: np.ndarray, probabilities: tuple[float, ...]) -> list[float]:
+def _law_p_values(
+    values: np.ndarray, log_weight: np.ndarray, fresh: np.ndarray, probabilities: tuple[float, ...]
+) -> list[float]:
     """Weighted shares below quantiles of fresh draws, against the shares of the fresh draws themselves."""
     p_values = []
     for point in np.quantile(fresh, probabilities):

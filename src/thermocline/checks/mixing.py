@@ -28,33 +28,59 @@ def check_r_hat(context: Context) -> list[Check]:
     """The worst R-hat of any parameter (weighted for the target), of r and of beta."""
     values = {name: r_hat(pseudo_values(*pair)) for name, pair in _quantities(context).items()}
     worst = max(values, key=lambda name: np.nan_to_num(values[name], nan=np.inf))
-    return [at_most(f"R-hat ({worst})", values[worst], *R_HAT_LIMITS,
-                    f"Chains disagree about {worst}: draw more, or suspect a mode that some chains have not found.")]
+    return [
+        at_most(
+            f"R-hat ({worst})",
+            values[worst],
+            *R_HAT_LIMITS,
+            f"Chains disagree about {worst}: draw more, or suspect a mode that some chains have not found.",
+        )
+    ]
 
 
 def check_effective_size(context: Context) -> list[Check]:
     """The smallest effective number of draws, likewise."""
     values = {name: effective_size(*pair) for name, pair in _quantities(context).items()}
     worst = min(values, key=lambda name: np.nan_to_num(values[name], nan=0.0))
-    return [at_least(f"effective size ({worst})", values[worst], *SIZE_LIMITS,
-                     f"Too few independent draws of {worst}: draw more, or lengthen the trajectories.")]
+    return [
+        at_least(
+            f"effective size ({worst})",
+            values[worst],
+            *SIZE_LIMITS,
+            f"Too few independent draws of {worst}: draw more, or lengthen the trajectories.",
+        )
+    ]
 
 
 def check_agreement(context: Context) -> list[Check]:
-    """log Z from different chains, and from the two halves of every chain."""
+    """Log Z from different chains, and from the two halves of every chain."""
     if not context.has_evidence:
         return []
     target, base = context.draws.log_weight_target, context.draws.log_weight_base
     checks = []
     if target.shape[0] >= 4:
-        checks.append(at_least("chains agree on log Z (p)", _between_chains_p_value(target, base), *P_LIMITS,
-                               "Chains give different log Z: they have not explored the same modes."))
+        checks.append(
+            at_least(
+                "chains agree on log Z (p)",
+                _between_chains_p_value(target, base),
+                *P_LIMITS,
+                "Chains give different log Z: they have not explored the same modes.",
+            )
+        )
     half = target.shape[1] // 2
     first, second = (log_ratio_of_means(target[:, part], base[:, part]) for part in (slice(half), slice(half, None)))
     exact = max(first.standard_error, second.standard_error) < 1e-9  # base and target equal: only rounding differs
-    p_value = 1.0 if exact else difference_p_value(first.value, first.standard_error, second.value, second.standard_error)
-    checks.append(at_least("halves agree on log Z (p)", p_value, *P_LIMITS,
-                           "The first half of the draws gives another log Z than the second: warm up longer."))
+    p_value = (
+        1.0 if exact else difference_p_value(first.value, first.standard_error, second.value, second.standard_error)
+    )
+    checks.append(
+        at_least(
+            "halves agree on log Z (p)",
+            p_value,
+            *P_LIMITS,
+            "The first half of the draws gives another log Z than the second: warm up longer.",
+        )
+    )
     return checks
 
 
@@ -65,10 +91,10 @@ def _between_chains_p_value(log_target: np.ndarray, log_base: np.ndarray) -> flo
     influence = relative(log_target)[0] - relative(log_base)[0]
     batches = batches_for(influence)
     num_chains = influence.shape[0]
-    if batches.count <= num_chains:
+    if batches.number <= num_chains:
         return 1.0
-    within = (batches.sums(influence) * (batches.count / influence.size)).var(ddof=1) / batches.count
+    within = (batches.sums(influence) * (batches.number / influence.size)).var(ddof=1) / batches.number
     between = influence.mean(axis=1).var(ddof=1) / num_chains
     if within < 1e-18:
         return 1.0
-    return float(stats.f.sf(between / within, num_chains - 1, batches.count - 1))
+    return float(stats.f.sf(between / within, num_chains - 1, batches.number - 1))

@@ -12,8 +12,16 @@ def check_round_trips(context: Context) -> list[Check]:
     if not context.has_evidence:
         return []
     trips = round_trips(context.draws).sum()
-    return [at_least("round trips", trips, 20, 5, "Chains travelled too seldom between base and target to know the error: "
-                     "draw more, or fit a base closer to the target.")]
+    return [
+        at_least(
+            "round trips",
+            trips,
+            20,
+            5,
+            "Chains travelled too seldom between base and target to know the error: "
+            "draw more, or fit a base closer to the target.",
+        )
+    ]
 
 
 def check_occupancy(context: Context) -> list[Check]:
@@ -21,13 +29,22 @@ def check_occupancy(context: Context) -> list[Check]:
     if context.log_prior is None:
         return []
     share = float(occupancy(context.draws, context.log_prior).min())
-    return [at_least("occupancy of beta", share, 0.05, 1e-3,
-                     "A part of the path was hardly visited: warm up longer, or use a law that learns its bias.")]
+    return [
+        at_least(
+            "occupancy of beta",
+            share,
+            0.05,
+            1e-3,
+            "A part of the path was hardly visited: warm up longer, or use a law that learns its bias.",
+        )
+    ]
 
 
 def check_has_evidence(context: Context) -> list[Check]:
-    """Says why there is no evidence, where there is none."""
+    """Says why there is no evidence, where there is none; then only chains can tell whether a mode was missed."""
     if context.has_evidence:
         return []
-    return [Check("evidence", np.nan, np.nan, "ok", "This method stays at beta = 1 and estimates no evidence; "
-                  "use a tempered method for one.")]
+    why = "This method stays at beta = 1 and estimates no evidence; use a tempered method for one."
+    few = "Fewer than four untempered chains cannot show that a mode was missed: run more of them, or temper."
+    num_chains = context.draws.log_ratio.shape[0]
+    return [Check("evidence", np.nan, np.nan, "ok", why), at_least("untempered chains", num_chains, 4, 1, few)]

@@ -16,11 +16,25 @@ def check_weights(context: Context) -> list[Check]:
     for end, log_weight in (("target", context.draws.log_weight_target), ("base", context.draws.log_weight_base)):
         error, _ = mean_error(relative(log_weight)[0])
         size = error**-2 if error > 0 else float(log_weight.size)
-        checks.append(at_least(f"effective weights ({end})", size, 100, 15,
-                               f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target."))
-        checks.append(at_most(f"Pareto k ({end})", pareto_k(log_weight), 0.7, np.inf,
-                              f"The weights of the {end} have a heavy tail, so their mean may not settle: "
-                              "use a base with heavier tails or closer to the target."))
+        checks.append(
+            at_least(
+                f"effective weights ({end})",
+                size,
+                100,
+                15,
+                f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target.",
+            )
+        )
+        checks.append(
+            at_most(
+                f"Pareto k ({end})",
+                pareto_k(log_weight),
+                0.7,
+                np.inf,
+                f"The weights of the {end} have a heavy tail, so their mean may not settle: "
+                "use a base with heavier tails or closer to the target.",
+            )
+        )
     return checks
 
 
@@ -30,5 +44,12 @@ def check_error(context: Context) -> list[Check]:
         return []
     known = np.isfinite(context.log_evidence.value) and context.log_evidence.standard_error > 0
     dof = context.log_evidence.dof if known and np.isfinite(context.log_evidence.standard_error) else 0.0
-    return [at_least("degrees of freedom of the error", dof, 8, 3,
-                     "The error of log Z rests on too few independent pieces: run more or longer chains.")]
+    return [
+        at_least(
+            "degrees of freedom of the error",
+            dof,
+            8,
+            3,
+            "The error of log Z rests on too few independent pieces: run more or longer chains.",
+        )
+    ]

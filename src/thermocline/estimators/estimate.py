@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
+from scipy.special import ndtri_exp
 
 BATCH_LENGTH = 12  # in autocorrelation times
 MOST_BATCHES = 128
@@ -22,13 +23,13 @@ class Estimate:
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """The central confidence interval of the t law."""
         reach = stats.t.ppf(0.5 + probability / 2, max(self.dof, 1)) * self.standard_error
-        return self.value - reach, self.value + reach
+        return float(self.value - reach), float(self.value + reach)
 
     def z_score(self, truth: float) -> float:
         """Distance to the truth in errors, mapped through the t law to a standard normal."""
         t = (self.value - truth) / self.standard_error
         log_tail = stats.t.logsf(abs(t), max(self.dof, 1))
-        return float(np.sign(t) * -_normal_ppf_of_log(log_tail))
+        return float(np.sign(t) * -ndtri_exp(log_tail))
 
     def __add__(self, other: "Estimate | float") -> "Estimate":
         """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
@@ -47,13 +48,6 @@ class Estimate:
         return f"{self.value:.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
-def _normal_ppf_of_log(log_probability: float) -> float:
-    """Standard normal quantile of a probability given by its log, also far in the tail."""
-    from scipy.special import ndtri_exp
-
-    return float(ndtri_exp(log_probability))
-
-
 class Batches(NamedTuple):
     """Near-equal runs of draws, long against the autocorrelation, that count as independent."""
 
@@ -61,7 +55,7 @@ class Batches(NamedTuple):
     num_chains: int
 
     @property
-    def count(self) -> int:
+    def number(self) -> int:
         return self.num_chains * (len(self.edges) - 1)
 
     def sums(self, values: np.ndarray) -> np.ndarray:
@@ -102,11 +96,11 @@ def mean_error(influence: np.ndarray, batches: Batches | None = None) -> tuple[f
     can explain, the chains have not mixed and only they count as independent.
     """
     batches = batches_for(influence) if batches is None else batches
-    num_chains, num_draws = influence.shape
-    means = batches.sums(influence) * (batches.count / influence.size)
-    error = means.std(ddof=1) / np.sqrt(batches.count) if batches.count > 1 else np.inf
-    dof = batches.count - 1
-    if num_chains >= 4 and batches.count > num_chains:
+    num_chains = influence.shape[0]
+    means = batches.sums(influence) * (batches.number / influence.size)
+    error = means.std(ddof=1) / np.sqrt(batches.number) if batches.number > 1 else np.inf
+    dof = batches.number - 1
+    if num_chains >= 4 and batches.number > num_chains:
         between = influence.mean(axis=1).std(ddof=1) / np.sqrt(num_chains)
         if error == 0 or stats.f.sf((between / error) ** 2, num_chains - 1, dof) < DISAGREEMENT:
             return float(between), float(num_chains - 1)

@@ -7,12 +7,12 @@ from thermocline.estimators.estimate import Batches, Estimate, batches_for, mean
 
 
 def log_evidence(draws: Draws, log_zeta: float, log_support: Estimate) -> Estimate:
-    """log Z = log zeta + log mean w1 - log mean w0, plus the base's log mass on the target's support."""
+    """Log Z = log zeta + log mean w1 - log mean w0, plus the base's log mass on the target's support."""
     return log_ratio_of_means(draws.log_weight_target, draws.log_weight_base) + log_zeta + log_support
 
 
 def log_ratio_of_means(log_numerator: np.ndarray, log_denominator: np.ndarray) -> Estimate:
-    r"""log of mean(a)/mean(b) over correlated pairs, chains pooled as a ratio of sums.
+    r"""Log of mean(a)/mean(b) over correlated pairs, chains pooled as a ratio of sums.
 
     The error is the delta method's on the pair, $V_{11}/m_1^2 + V_{00}/m_0^2 - 2V_{10}/(m_1 m_0)$: the
     variance of the mean of $a/m_1 - b/m_0$. The bias of order 1/n is removed by the jackknife over batches.
@@ -37,10 +37,10 @@ def relative(log_weight: np.ndarray) -> tuple[np.ndarray, float]:
 
 def jackknife_bias(numerator: np.ndarray, denominator: np.ndarray, batches: Batches) -> float:
     """Bias of log(mean a / mean b), for weights relative to their means, from leaving out a batch at a time."""
-    if batches.count < 2:
+    if batches.number < 2:
         return 0.0
     shares = [1 - batches.sums(weight) / weight.size for weight in (numerator, denominator)]
     if min(share.min() for share in shares) <= 0:
         return 0.0  # one batch holds all the weight: no estimate of bias, and the weight checks fail
     left_out = np.log(shares[0]) - np.log(shares[1])
-    return float((batches.count - 1) * left_out.mean())
+    return float((batches.number - 1) * left_out.mean())

@@ -16,10 +16,10 @@ def expectation(values: np.ndarray, log_weight: np.ndarray) -> Estimate:
     batches = batches_for(influence)
     error, dof = mean_error(influence, batches)
     share = 1 - batches.sums(weight) / weight.size
-    if batches.count < 2 or share.min() <= 0:
+    if batches.number < 2 or share.min() <= 0:
         return Estimate(mean, error, dof)
     left_out = (mean - batches.sums(weight * values) / weight.size) / share
-    return Estimate(float(mean - (batches.count - 1) * (left_out.mean() - mean)), error, dof)
+    return Estimate(float(mean - (batches.number - 1) * (left_out.mean() - mean)), error, dof)
 
 
 def quantile(values: np.ndarray, log_weight: np.ndarray, probability: float) -> Estimate:

@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
 
 
 def log_partition(draws: Draws, log_zeta: float, log_support: Estimate, betas: np.ndarray) -> Curve:
-    """log z(beta) at any beta: the draws reweighted by exp(beta r)/N (eq. partition-function)."""
+    """Log z(beta) at any beta: the draws reweighted by exp(beta r)/N (eq. partition-function)."""
     estimates = []
     for beta in betas:
         if beta == 0:  # z(0) = 1: the base is normalised
@@ -37,8 +37,9 @@ def log_partition(draws: Draws, log_zeta: float, log_support: Estimate, betas: n
         log_weight = tempered(beta, draws.log_ratio) + draws.log_weight_base
         ratio = log_ratio_of_means(log_weight, draws.log_weight_base)
         estimates.append(ratio + beta * log_zeta + log_support)
-    return Curve(np.asarray(betas), np.array([e.value for e in estimates]),
-                 np.array([e.standard_error for e in estimates]))
+    return Curve(
+        np.asarray(betas), np.array([e.value for e in estimates]), np.array([e.standard_error for e in estimates])
+    )
 
 
 def beta_marginal(draws: Draws, log_prior: np.ndarray, betas: np.ndarray) -> Curve:
@@ -66,7 +67,7 @@ def kl_target_to_base(draws: Draws, log_support: Estimate) -> float:
 
 
 def log_partition_bounds(draws: Draws, log_zeta: float, log_support: Estimate, betas: np.ndarray) -> Bounds:
-    """beta log Z - min(beta d(b to t), (1 - beta) d(t to b)) <= log z(beta) <= beta log Z (Appendix A)."""
+    """Beta log Z - min(beta d(b to t), (1 - beta) d(t to b)) <= log z(beta) <= beta log Z (Appendix A)."""
     betas = np.asarray(betas)
     evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value + log_zeta + log_support.value
     with np.errstate(invalid="ignore"):
@@ -82,7 +83,7 @@ def mean_log_ratio(draws: Draws, beta: float) -> float:
 
 
 def tempered(beta: float, log_ratio: np.ndarray) -> np.ndarray:
-    """beta r, and 0 at beta = 0 also where r is -inf."""
+    """Beta r, and 0 at beta = 0 also where r is -inf."""
     return beta * log_ratio if beta > 0 else np.zeros_like(log_ratio)
 
 

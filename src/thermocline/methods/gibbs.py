@@ -69,7 +69,7 @@ def SimulatedTempering(mover: Mover | None = None, *, betas: Any = None, log_wei
     The default rungs are 100 in the paper's sigmoidal spacing.
     """
     betas = sigmoidal_betas(100) if betas is None else np.asarray(betas)
-    mover = HMC() if mover is None else mover
+    moves: Mover = HMC() if mover is None else mover
     if log_weights is not None:
-        return GibbsTempering(mover, Ladder(betas, np.asarray(log_weights)))
-    return GibbsTempering(mover, Learned(Ladder(betas, np.zeros(len(betas)))))
+        return GibbsTempering(moves, Ladder(betas, np.asarray(log_weights)))
+    return GibbsTempering(moves, Learned(Ladder(betas, np.zeros(len(betas)))))

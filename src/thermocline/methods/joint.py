@@ -21,7 +21,6 @@ from thermocline.paths import (
     Path,
     control_at,
 )
-
 from thermocline.pytree import field, pytree
 
 
@@ -41,7 +40,9 @@ class JointTempering:
 
     def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
         if isinstance(self.law.law if isinstance(self.law, Learned) else self.law, Ladder):
-            raise ThermoclineError("JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering.")
+            raise ThermoclineError(
+                "JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering."
+            )
         return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_nodes=1)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:

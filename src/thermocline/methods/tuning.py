@@ -35,8 +35,9 @@ class Tuning(NamedTuple):
         return self.learning is not None and not bool(self.learning.window.is_open)
 
 
-def initial_tuning(mover: Mover, scale: jax.Array, law: Any, base_log_ratio: jax.Array, *,
-                   num_nodes: int = NUM_NODES) -> Tuning:
+def initial_tuning(
+    mover: Mover, scale: jax.Array, law: Any, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
+) -> Tuning:
     """Before any round: the base's metric, a cautious step size, and a law that starts to climb."""
     guess = 0.5 / scale.shape[0] ** 0.25 if mover.step_size is None else mover.step_size
     step_size = jnp.broadcast_to(jnp.asarray(guess, scale.dtype), (num_nodes,))
@@ -115,8 +116,10 @@ def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: jax.Array) 
     if mover.step_size is not None:
         return tuning._replace(metric=metric)
     betas = betas_of_nodes(tuning.step_size.size, tuning.step_size.dtype)
-    old, new = (jnp.mean(jnp.log(jax.vmap(lambda beta: m.at(beta).widths)(betas)), axis=1)  # noqa: B023
-                for m in (tuning.metric, metric))
+    old, new = (
+        jnp.mean(jnp.log(jax.vmap(lambda beta: m.at(beta).widths)(betas)), axis=1)  # noqa: B023
+        for m in (tuning.metric, metric)
+    )
     step_size = adapt_step_size(tuning.step_size, mover, draws) * jnp.exp(old - new)
     return tuning._replace(step_size=jnp.minimum(step_size, LARGEST_STEP * jnp.exp(-new)), metric=metric)
 

@@ -48,8 +48,9 @@ class HMC:
         return jax.random.randint(key, (), shortest, longest + 1)
 
 
-def leapfrog(density: Density, step_size: jax.Array, scale: Scale, num_steps: jax.Array, point: Any,
-             momentum: jax.Array) -> tuple[Any, jax.Array]:
+def leapfrog(
+    density: Density, step_size: jax.Array, scale: Scale, num_steps: jax.Array, point: Any, momentum: jax.Array
+) -> tuple[Any, jax.Array]:
     """Stoermer-Verlet in white momenta z: the kinetic energy is z'z/2, where p = S^-T z.
 
     The metric then costs one product with S and one with its transpose; each step evaluates

@@ -72,7 +72,9 @@ class Metric(NamedTuple):
             variances, vectors = jnp.linalg.eigh(covariance)
             basis = self.base_scale @ vectors
         usable = jnp.all(jnp.isfinite(basis)) & jnp.all(jnp.isfinite(variances)) & jnp.all(variances > 0)
-        return Metric(self.base_scale, jnp.where(usable, basis, self.basis), jnp.where(usable, variances, self.variances))
+        return Metric(
+            self.base_scale, jnp.where(usable, basis, self.basis), jnp.where(usable, variances, self.variances)
+        )
 
 
 def metric_of(base_scale: jax.Array) -> Metric:

@@ -25,19 +25,22 @@ class Density(Protocol):
 
 
 class Move(NamedTuple):
-    """How one transition went."""
+    """How one transition went: numbers of JAX, one of each."""
 
-    acceptance: jax.Array
-    is_divergent: jax.Array
-    is_nonfinite: jax.Array
-    num_gradients: jax.Array
+    acceptance: Any
+    is_divergent: Any
+    is_nonfinite: Any
+    num_gradients: Any
 
 
 class Mover(Protocol):
     """`step_size` None means that warm-up tunes it to `target_acceptance`."""
 
-    step_size: float | None
-    target_acceptance: float
+    @property
+    def step_size(self) -> float | None: ...
+    @property
+    def target_acceptance(self) -> float: ...
 
-    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any
-             ) -> tuple[Any, Move]: ...
+    def move(
+        self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any
+    ) -> tuple[Any, Move]: ...

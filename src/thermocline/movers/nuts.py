@@ -32,8 +32,9 @@ class NUTS:
             value = density.log_density_at(origin + scale.multiply(white))
             return jnp.where(jnp.isnan(value) | jnp.isposinf(value), -jnp.inf, value)
 
-        start = hmc.HMCState(white, density.log_density(point), scale.multiply_transposed(density.gradient(point)))
-        kernel = nuts.build_kernel()
+        state: Any = hmc.HMCState  # its annotations say float where it takes arrays
+        start = state(white, density.log_density(point), scale.multiply_transposed(density.gradient(point)))
+        kernel: Any = nuts.build_kernel()
         end, info = kernel(keys.own, start, log_density, step_size, jnp.ones_like(white), self.max_doublings)
         proposal = density.evaluate(origin + scale.multiply(end.position))
         usable = jnp.isfinite(density.log_density(proposal))

@@ -28,7 +28,7 @@ class Law(Protocol):
         ...
 
     def log_mass(self, log_ratio: jax.Array) -> jax.Array:
-        """log N(r), the integral (or sum) of exp(beta r - f(beta)) over beta."""
+        """Log N(r), the integral (or sum) of exp(beta r - f(beta)) over beta."""
         ...
 
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
@@ -58,8 +58,10 @@ class Continuous:
         bias = -np.array([float(log_prior(knot)) for knot in knots])
         if not np.all(np.isfinite(bias)):
             where = knots[~np.isfinite(bias)][0]
-            raise ThermoclineError(f"the log prior of beta is {-bias[~np.isfinite(bias)][0]} at beta = {where}; "
-                                   "it must be finite on all of [0, 1].")
+            raise ThermoclineError(
+                f"the log prior of beta is {-bias[~np.isfinite(bias)][0]} at beta = {where}; "
+                "it must be finite on all of [0, 1]."
+            )
         return cls(bias, knots)
 
     def segments(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

@@ -41,7 +41,7 @@ class Path:
         return ravel_pytree(self.target.initial_position)[0].size
 
     def log_ratio(self, position: jax.Array) -> jax.Array:
-        """r at one position, without its gradient."""
+        """R at one position, without its gradient."""
         log_base, log_target = self._log_base(position), self._log_target(position)
         return log_target - self.log_zeta - log_base
 
@@ -87,6 +87,6 @@ class AtTemperature:
 
 
 def tempered(inverse_temperature: jax.Array, log_ratio: jax.Array) -> jax.Array:
-    """beta r, with 0 at beta = 0 even outside the target's support (0 times -inf is not NaN here)."""
+    """Beta r, with 0 at beta = 0 even outside the target's support (0 times -inf is not NaN here)."""
     product = inverse_temperature * log_ratio
     return jnp.where(inverse_temperature == 0, jnp.zeros_like(product), product)

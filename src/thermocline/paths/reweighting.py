@@ -51,20 +51,22 @@ class Profile(NamedTuple):
 
     mean: jax.Array
     variance: jax.Array
-    count: jax.Array
+    visits: jax.Array
 
     def updated(self, newer: "Profile") -> "Profile":
         """With a newer round, which counts fully; what it has revisited is mostly forgotten."""
-        kept = jnp.where(newer.count >= 1, FORGETTING, 1.0) * self.count
-        total = jnp.maximum(kept + newer.count, 1e-30)
-        mean, variance = ((kept * old + newer.count * new) / total for old, new in zip(self[:2], newer[:2], strict=True))
-        return Profile(mean, variance, kept + newer.count)
+        kept = jnp.where(newer.visits >= 1, FORGETTING, 1.0) * self.visits
+        total = jnp.maximum(kept + newer.visits, 1e-30)
+        mean, variance = (
+            (kept * old + newer.visits * new) / total for old, new in zip(self[:2], newer[:2], strict=True)
+        )
+        return Profile(mean, variance, kept + newer.visits)
 
     def curve(self) -> Curve:
         """Integrated over beta; unvisited intervals interpolated, or extrapolated with the nearest variance."""
         betas = grid_of_betas(self.mean.dtype)
         middle, index = 0.5 * (betas[1:] + betas[:-1]), jnp.arange(self.mean.size)
-        is_visited = self.count >= 0.5
+        is_visited = self.visits >= 0.5
         before = jax.lax.cummax(jnp.where(is_visited, index, -1))
         after = jax.lax.cummin(jnp.where(is_visited, index, index.size), reverse=True)
         left, right = jnp.maximum(before, 0), jnp.minimum(after, index.size - 1)

@@ -1,0 +1,123 @@
+"""From a finished run to a Result: draws in the user's coordinates, and what was run."""
+
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from thermocline import fingerprint
+from thermocline.errors import ThermoclineError
+from thermocline.estimators import Estimate
+from thermocline.methods import Method
+from thermocline.paths import Continuous, Ladder, Learned, Path
+from thermocline.paths.reweighting import grid_of_betas
+from thermocline.precision import to_numpy
+from thermocline.program import chain_mesh
+from thermocline.result import BaseDraws, Continuation, Result
+from thermocline.run import Outcome
+from thermocline.target import Target, leaf_name
+
+
+def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, precision: str) -> dict[str, str]:
+    """Short hashes of all that decides the draws, by name."""
+    position = path.target.initial_position
+    return {
+        "target": fingerprint.of_function(path.target, position),
+        "data": fingerprint.of_arrays(path.target.data),
+        "base": fingerprint.of_function(path.base.log_density, position),
+        "method": fingerprint.of_arrays(method),
+        "seed": str(seed),
+        "number of chains": str(num_chains),
+        "precision": precision,
+        "number of devices": str(chain_mesh(num_chains).size),
+        "version": version("thermocline"),
+    }
+
+
+def check_same_run(stored: dict[str, str], given: dict[str, str]) -> None:
+    """Refuse to go on with another target, base or method."""
+    for name in ("target", "data", "base", "method"):
+        if stored[name] != given[name]:
+            what = "target: its data differ" if name == "data" else f"{name}: what it computes differs"
+            raise ThermoclineError(f"this run cannot go on with another {what}.")
+
+
+def assemble(
+    path: Path,
+    method: Method,
+    outcome: Outcome,
+    base_draws: BaseDraws,
+    log_support: Estimate,
+    seed: int,
+    precision: str,
+) -> Result:
+    """The Result of a finished run."""
+    trees, shown = _in_coordinates(path.target, outcome.draws.position)
+    num_chains = outcome.draws.log_ratio.shape[0]
+    info = {
+        "seed": int(seed),
+        "method": describe_method(method),
+        "precision": precision,
+        "fingerprint": run_fingerprint(path, method, seed, num_chains, precision),
+        "versions": {name: version(name) for name in ("thermocline", "jax", "numpy")},
+        "seconds": outcome.seconds,
+        "num_gradients": int(outcome.draws.num_gradients.sum()) + outcome.warmup_gradients,
+        "warmup_gradients": outcome.warmup_gradients,
+    }
+    continuation = Continuation(
+        to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
+    )
+    return Result(
+        outcome.draws,
+        _by_name(shown),
+        _by_name(trees),
+        _template(shown),
+        _reported_law(outcome.tuning.law),
+        float(path.log_zeta),
+        log_support,
+        base_draws,
+        info,
+        continuation,
+    )
+
+
+def describe_method(method: Any) -> str:
+    """A method and its parts by name, as one would write it."""
+    parts = (getattr(method, name, None) for name in ("mover", "law"))
+    return f"{type(method).__name__}({', '.join(type(part).__name__ for part in parts if part is not None)})"
+
+
+@jax.jit
+def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
+    """Ravelled (chain, draw) positions as PyTrees, unconstrained and as people see them."""
+    unravel = ravel_pytree(target.initial_position)[1]
+    trees = jax.vmap(jax.vmap(unravel))(positions)
+    return trees, trees if target.constrain is None else jax.vmap(jax.vmap(target.constrain))(trees)
+
+
+def _by_name(tree: Any) -> dict[str, np.ndarray]:
+    return {leaf_name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _template(tree: Any) -> Any:
+    """The tree with names as leaves, where it is made of dicts, lists and tuples; else a flat dict."""
+    named = jax.tree_util.tree_map_with_path(lambda path, _: leaf_name(path), tree)
+
+    def is_plain(node: Any) -> bool:
+        if isinstance(node, str):
+            return True
+        items = node.values() if type(node) is dict else node if type(node) in (list, tuple) else [None]
+        return all(is_plain(item) for item in items)
+
+    return named if is_plain(named) else {name: name for name in _by_name(tree)}
+
+
+def _reported_law(law: Any) -> Any:
+    """One of our laws as it is; a user's own class as a table of -f, which can be stored."""
+    if law is None or isinstance(law, Learned | Continuous | Ladder):
+        return to_numpy(law)
+    knots = grid_of_betas(jnp.dtype("float64"))
+    return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))

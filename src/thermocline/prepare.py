@@ -1,0 +1,88 @@
+"""From what the user gives to a path that chains can start on."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.bases import BaseFit, NormalisedDensity, fresh_draws
+from thermocline.errors import ThermoclineError
+from thermocline.estimators import Estimate
+from thermocline.paths import Path
+from thermocline.precision import cast, to_numpy
+from thermocline.result import BaseDraws
+from thermocline.target import Target, describe
+
+NUM_BASE_DRAWS = 2048
+NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
+CERTAIN = Estimate(0.0, 0.0, np.inf)
+
+
+def resolve_base(target: Target, base: Any, seed: int, precision: str) -> tuple[NormalisedDensity, float | None]:
+    """The base and, where one is known, log zeta; a fit is run here."""
+    if base is None:
+        raise ThermoclineError("give a base: tc.Gaussian(mean, scale_tril), tc.Base(log_density, sample), or a fit.")
+    if callable(base) and not hasattr(base, "log_density"):
+        base = base(target, seed=seed)
+    if isinstance(base, BaseFit):
+        return cast(base.base, precision), float(base.log_zeta)
+    return cast(base, precision), None
+
+
+def prepare(
+    key: jax.Array, target: Target, base: NormalisedDensity, log_zeta: float | None, precision: str
+) -> tuple[Path, BaseDraws, Estimate]:
+    """The path, fresh draws of its base, and the base's log mass on the target's support.
+
+    Without a log zeta, that of importance sampling from the base is used: it need not be good.
+    """
+    path = Path(target, base, jnp.asarray(0.0 if log_zeta is None else log_zeta, precision))
+    positions, log_ratio = to_numpy(draw_base(key, path, NUM_BASE_DRAWS))
+    check_log_ratio(path, positions, log_ratio)
+    supported, log_support = np.isfinite(log_ratio), CERTAIN
+    if not supported.all():
+        more = to_numpy(draw_base(jax.random.fold_in(key, 1), path, NUM_SUPPORT_DRAWS))[1]
+        log_support = log_share(np.isfinite(np.concatenate([log_ratio, more])))
+    if log_zeta is None:
+        log_zeta = float(np.logaddexp.reduce(log_ratio[supported]) - np.log(log_ratio.size))
+        path, log_ratio = Path(target, base, jnp.asarray(log_zeta, precision)), log_ratio - log_zeta
+    moments = getattr(base, "moments", None)
+    mean, variance = (None, None) if moments is None else to_numpy(moments())
+    return path, BaseDraws(positions, log_ratio, mean, variance), log_support
+
+
+@partial(jax.jit, static_argnames="num_draws")
+def draw_base(key: jax.Array, path: Path, num_draws: int) -> tuple[jax.Array, jax.Array]:
+    """Exact draws of the base, ravelled, and r at each."""
+    positions = fresh_draws(key, path.base, num_draws)
+    return positions, jax.vmap(path.log_ratio)(positions)
+
+
+def check_log_ratio(path: Path, positions: np.ndarray, log_ratio: np.ndarray) -> None:
+    """R may be -inf at draws of the base, off the target's support, but not at all of them, and not NaN or +inf."""
+    bad = np.isnan(log_ratio) | np.isposinf(log_ratio)
+    if bad.any():
+        where = describe(path.unravel(jnp.asarray(positions[np.flatnonzero(bad)[0]])))
+        raise ThermoclineError(
+            f"log density minus the base's is {log_ratio[bad][0]} at {bad.sum()} of {bad.size} draws of the base, "
+            f"first at {where}; return -inf off the support, and check that the base has a density where it draws."
+        )
+    if np.isneginf(log_ratio).all():
+        raise ThermoclineError(
+            f"log density is -inf at all {log_ratio.size} draws of the base: it misses the target's support. "
+            "Give a base that covers it."
+        )
+
+
+def log_share(is_inside: np.ndarray) -> Estimate:
+    """Log of the probability that a draw is inside, from independent draws."""
+    share = float(np.mean(is_inside))
+    return Estimate(float(np.log(share)), float(np.sqrt((1 - share) / (share * is_inside.size))), np.inf)
+
+
+def starts(base_draws: BaseDraws, num_chains: int) -> np.ndarray:
+    """Exact draws of the base on the target's support, one a chain."""
+    supported = base_draws.position[np.isfinite(base_draws.log_ratio)]
+    return supported[np.arange(num_chains) % len(supported)]
