@@ -159,8 +159,8 @@ def test_a_base_that_misses_the_support_altogether():
 def test_a_target_that_is_nan_where_the_base_draws():
     target = tc.Target(lambda p: log_density(p) + 0 * jnp.log(1.5 - p["scale"]), START)
     said = message_of(target)
-    assert "log density is nan at a draw of the base" in said
-    assert "scale = " in said
+    assert "is nan at" in said
+    assert "of 2048 draws of the base, first at scale = " in said
     assert "return -inf off the support" in said
 
 

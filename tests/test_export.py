@@ -100,7 +100,7 @@ def test_extend_after_load_gives_the_draws_of_a_longer_run(path, longer):
 
 def test_extend_refuses_another_target(result):
     other = tc.Target(log_density, POSITION, {"centre": 1.0 + 1e-9}, constrain)
-    with pytest.raises(tc.ThermoclineError, match="not the one that was sampled"):
+    with pytest.raises(tc.ThermoclineError, match="another target: its data differ"):
         tc.extend(result, other, progress=False)
 
 

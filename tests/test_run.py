@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import thermocline as tc
+from thermocline.program import advance
 from thermocline.progress import Guarded, Silent
-from thermocline.run import advance, warmup_rounds
+from thermocline.schedule import warmup_rounds
 
 ROOT = Path(__file__).parent.parent
 METHOD = tc.GibbsTempering(tc.HMC(num_steps=4))
@@ -152,6 +153,8 @@ def test_a_finished_checkpoint_is_read_back(finished, reference):
 
 @pytest.mark.parametrize(("change", "named"), [
     ({"seed": 4}, ["seed"]),
+    ({"num_chains": 4}, ["number of chains"]),
+    ({"precision": "float32"}, ["precision"]),
     ({"shift": 0.5}, ["data"]),
     ({"method": tc.GibbsTempering(tc.HMC(num_steps=5))}, ["method"]),
     ({"num_draws": 90}, ["run length"]),
@@ -255,6 +258,7 @@ def test_silent_when_output_is_not_a_terminal(capfd, monkeypatch):
 
 def test_progress_shows_phases_and_the_answer_in_a_terminal(reference, monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr("thermocline.progress.REFRESH_SECONDS", 0.0)
     assert_same(job(progress=True), reference)
     shown = capfd.readouterr().err

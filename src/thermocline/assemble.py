@@ -25,7 +25,7 @@ def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, prec
     """Short hashes of all that decides the draws, by name."""
     position = path.target.initial_position
     return {
-        "target": fingerprint.of_function(path.target, position),
+        "target": fingerprint.of_function(lambda target, position: target(position), path.target, position),
         "data": fingerprint.of_arrays(path.target.data),
         "base": fingerprint.of_function(path.base.log_density, position),
         "method": fingerprint.of_arrays(method),

@@ -4,7 +4,7 @@ import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least, at_most
 from thermocline.estimators.convergence import difference_p_value, effective_size, pseudo_values, r_hat
-from thermocline.estimators.estimate import batches_for
+from thermocline.estimators.estimate import Batches, batches_for, disagreement_p_value
 from thermocline.estimators.evidence import log_ratio_of_means, relative
 
 R_HAT_LIMITS = 1.1, 1.3  # of many short chains: with m half-chains R-hat is near sqrt(1 + m/ESS) at best
@@ -85,16 +85,9 @@ def check_agreement(context: Context) -> list[Check]:
 
 
 def _between_chains_p_value(log_target: np.ndarray, log_base: np.ndarray) -> float:
-    """F test of the spread of whole chains against that of their batches."""
-    from scipy import stats
-
+    """Whether whole chains differ by more than the batches within them, halves at least."""
     influence = relative(log_target)[0] - relative(log_base)[0]
-    batches = batches_for(influence)
-    num_chains = influence.shape[0]
-    if batches.number <= num_chains:
-        return 1.0
-    within = (batches.sums(influence) * (batches.number / influence.size)).var(ddof=1) / batches.number
-    between = influence.mean(axis=1).var(ddof=1) / num_chains
-    if within < 1e-18:
-        return 1.0
-    return float(stats.f.sf(between / within, num_chains - 1, batches.number - 1))
+    num_chains, num_draws = influence.shape
+    pieces = max(len(batches_for(influence).edges) - 1, 2)
+    batches = Batches(np.linspace(0, num_draws, pieces + 1).astype(int), num_chains)
+    return disagreement_p_value(batches.sums(influence) * (pieces / num_draws), num_chains)

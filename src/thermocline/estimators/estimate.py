@@ -100,8 +100,17 @@ def mean_error(influence: np.ndarray, batches: Batches | None = None) -> tuple[f
     means = batches.sums(influence) * (batches.number / influence.size)
     error = means.std(ddof=1) / np.sqrt(batches.number) if batches.number > 1 else np.inf
     dof = batches.number - 1
-    if num_chains >= 4 and batches.number > num_chains:
-        between = influence.mean(axis=1).std(ddof=1) / np.sqrt(num_chains)
-        if error == 0 or stats.f.sf((between / error) ** 2, num_chains - 1, dof) < DISAGREEMENT:
-            return float(between), float(num_chains - 1)
+    if num_chains >= 4 and batches.number > num_chains and disagreement_p_value(means, num_chains) < DISAGREEMENT:
+        return float(influence.mean(axis=1).std(ddof=1) / np.sqrt(num_chains)), float(num_chains - 1)
     return float(error), float(dof)
+
+
+def disagreement_p_value(batch_means: np.ndarray, num_chains: int) -> float:
+    """Analysis of variance: that chains differ by no more than the batches within them."""
+    means = batch_means.reshape(num_chains, -1)
+    pieces = means.shape[1]
+    within = np.sum((means - means.mean(axis=1, keepdims=True)) ** 2) / (num_chains * (pieces - 1))
+    between = pieces * means.mean(axis=1).var(ddof=1)
+    if between < 1e-18:  # base and target equal: only rounding differs
+        return 1.0
+    return float(stats.f.sf(between / within, num_chains - 1, num_chains * (pieces - 1))) if within > 0 else 0.0
