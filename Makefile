@@ -39,9 +39,9 @@ kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
 
 bench: $(VENV)/.dev
-	$(RUN) -m benchmarks.leapfrog
-	$(RUN) -m benchmarks.first_estimate
-	$(RUN) -m benchmarks.memory
+	$(RUN) benchmarks/leapfrog.py
+	$(RUN) benchmarks/first_estimate.py
+	$(RUN) benchmarks/memory.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

@@ -10,12 +10,12 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import thermocline as tc
-from thermocline.program import advance
 from thermocline.progress import Guarded, Silent
 from thermocline.schedule import warmup_rounds
 
@@ -80,10 +80,12 @@ def test_chains_differ_from_one_another(reference):
     assert len(set(last.tolist())) == last.size
 
 
-def test_a_run_compiles_its_step_once():
-    before = advance._cache_size()
-    job(rows=201, num_warmup=20, num_draws=10)  # a shape of its own
-    assert advance._cache_size() - before == 1
+def test_a_run_compiles_its_step_once(caplog):
+    with jax.log_compiles():
+        job(rows=201, num_warmup=20, num_draws=10)  # a shape of its own
+    compiled = [record.getMessage() for record in caplog.records if "XLA compilation of jit(" in record.getMessage()]
+    assert sum("jit(advance)" in message for message in compiled) == 1
+    assert sum("jit(adapt)" in message for message in compiled) == 1
 
 
 def test_warmup_rounds_double_and_add_up():
@@ -236,6 +238,20 @@ class Raising(Silent):
 def test_a_reporter_that_raises_does_not_end_a_run(reference, monkeypatch):
     monkeypatch.setattr(sys.modules["thermocline.sample"], "reporter_for", lambda progress: Guarded(Raising()))
     assert_same(job(), reference)
+
+
+def test_a_reporter_that_failed_is_closed_all_the_same():
+    """Else a bar that broke would keep the terminal's cursor and its output."""
+    closed = []
+
+    class Broken(Raising):
+        def close(self):
+            closed.append(True)
+
+    reporter = Guarded(Broken())
+    reporter.phase("sampling", 10)
+    reporter.close()
+    assert closed
 
 
 def test_a_display_that_cannot_open_does_not_end_a_run(reference, monkeypatch):

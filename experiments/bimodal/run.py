@@ -37,10 +37,11 @@ STYLE: Any = {
 
 
 class Runs(NamedTuple):
-    """One chain each, with the same number of draws and of gradients."""
+    """One chain each of the paper's setting, with equally many draws and gradients; and the library's defaults."""
 
     plain: tc.Result
     tempered: tc.Result
+    default: tc.Result
 
 
 def log_density(x: jax.Array) -> jax.Array:
@@ -63,8 +64,12 @@ def sample() -> Runs:
     base = tc.BaseFit(tc.Gaussian.diagonal(BASE_MEAN, BASE_DEVIATION), LOG_EVIDENCE)
     mover = tc.HMC(step_size=STEP / BASE_DEVIATION, num_steps=NUM_STEPS, jitter=0.0)
     methods = tc.Untempered(mover), tc.JointTempering(mover, tc.Continuous(), mass=BASE_DEVIATION**-2)
-    return Runs(*(tc.sample(target, seed=SEED, base=base, method=method, num_chains=1, num_warmup=0,
-                            num_draws=NUM_DRAWS, progress=False) for method in methods))
+    paper = (
+        tc.sample(target, seed=SEED, base=base, method=method, num_chains=1, num_warmup=0, num_draws=NUM_DRAWS,
+                  progress=False)
+        for method in methods
+    )
+    return Runs(*paper, tc.sample(target, seed=SEED, base=base, progress=False))
 
 
 def tempering_path() -> TemperingPath:
@@ -173,9 +178,10 @@ def draw_figure(runs: Runs, file: Path) -> None:
 def table_of(runs: Runs) -> Table:
     """What each run says, beside the truth."""
     masses = [str(run.expectation(is_left)) for run in runs]
-    table = Table("quantity", "truth", "plain HMC", "tempered", title="Two modes, one chain of 1000 draws each")
+    table = Table("quantity", "truth", "plain HMC", "tempered", "tempered, defaults", title="A mixture of two Gaussians")
     table.add_row("mass of the left mode", f"{LEFT_MASS:g}", *masses)
-    table.add_row("log evidence", f"{LOG_EVIDENCE:g}", "none", str(runs.tempered.log_evidence))
+    table.add_row("log evidence", f"{LOG_EVIDENCE:g}", *(str(run.log_evidence or "none") for run in runs))
+    table.add_row("chains × draws", "", *(" × ".join(map(str, run.draws.log_ratio.shape)) for run in runs))
     table.add_row("mean acceptance", "", *(f"{run.draws.acceptance.mean():.2f}" for run in runs))
     table.add_row("verdict", "", *(run.verdict for run in runs))
     return table
@@ -195,7 +201,7 @@ def numbers_of(runs: Runs) -> dict[str, Any]:
 
     setting = {"step": STEP, "num_steps": NUM_STEPS, "num_draws": NUM_DRAWS, "seed": SEED}
     truth = {"left_mass": LEFT_MASS, "log_evidence": LOG_EVIDENCE}
-    return {"setting": setting, "truth": truth, "plain": described(runs.plain), "tempered": described(runs.tempered)}
+    return {"setting": setting, "truth": truth, **{name: described(run) for name, run in runs._asdict().items()}}
 
 
 def main(out: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What people see while a run goes on; silent where nobody watches, and never in the way."""
 
 import time
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,10 +57,7 @@ class Live:
         self.bar.start()
 
     def phase(self, name: str, total: int | None) -> None:
-        if self.task is not None:
-            self.bar.update(
-                self.task, total=self.bar.tasks[-1].completed or 1, completed=self.bar.tasks[-1].completed or 1
-            )
+        self._finish()
         self.started, self.gradients = time.monotonic(), 0
         self.task = self.bar.add_task(name, total=total, rate="", answer="")
 
@@ -69,19 +67,26 @@ class Live:
         self.bar.update(self.task, advance=num_steps, rate=f"{rate:,.0f} gradients/s")
 
     def figures(self, chunks: list[Draws], log_zeta: float) -> None:
-        if time.monotonic() - self.shown < REFRESH_SECONDS:
+        length = sum(chunk.log_ratio.shape[1] for chunk in chunks)
+        if length < 8 or time.monotonic() - self.shown < REFRESH_SECONDS:
             return
         self.shown = time.monotonic()
-        length = sum(chunk.log_ratio.shape[1] for chunk in chunks)
         stride = max(1, length // MOST_DRAWS_SHOWN)
         draws = Draws(*(np.concatenate(parts, axis=1)[:, ::stride] for parts in zip(*chunks, strict=True)))
-        if length < 8 or not np.isfinite(draws.log_weight_base).any():
+        if not np.isfinite(draws.log_weight_base).any():
             return
         estimate = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base) + log_zeta
         self.bar.update(self.task, answer=f"log Z {estimate}, {round_trips(draws).sum()} round trips")
 
     def close(self) -> None:
+        self._finish()
         self.bar.stop()
+
+    def _finish(self) -> None:
+        """The present phase is over, however long it was to be."""
+        if self.task is not None:
+            done = self.bar.tasks[-1].completed or 1
+            self.bar.update(self.task, total=done, completed=done)
 
 
 class Guarded:
@@ -94,7 +99,9 @@ class Guarded:
         try:
             getattr(self.reporter, name)(*arguments)
         except Exception:  # noqa: BLE001
-            self.reporter = Silent()
+            broken, self.reporter = self.reporter, Silent()
+            with suppress(Exception):
+                broken.close()
 
     def phase(self, name: str, total: int | None) -> None:
         self._tell("phase", name, total)
