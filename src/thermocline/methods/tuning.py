@@ -93,7 +93,7 @@ def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_d
     acceptance = jnp.where(is_used, draws.acceptance, 0.0)
     overall = jnp.sum(acceptance) / jnp.sum(is_used)
     place = nodes_along(draws.inverse_temperature, step_size.size) if step_size.size > 1 else 0 * draws.log_ratio
-    nearness = jnp.maximum(0.0, 1 - jnp.abs(place[..., None] - jnp.arange(step_size.size))) * is_used[..., None]
+    nearness = jnp.maximum(0.0, 1 - jnp.abs(place[..., None] - jnp.arange(step_size.size)))
     nearness = jnp.where(is_used[..., None], nearness, 0.0)
     total = jnp.sum(nearness, (0, 1)) + prior_draws
     local = (jnp.sum(nearness * acceptance[..., None], (0, 1)) + prior_draws * overall) / total
