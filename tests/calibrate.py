@@ -63,7 +63,8 @@ class Cell(NamedTuple):
     def row(self) -> str:
         return (
             f"{self.problem:16s} {self.method:10s} {self.z.size:4d}  {self.z.mean():+5.2f}  {self.z.std(ddof=1):4.2f}  "
-            f"{self.coverage:5.3f}  {self.z_mean.mean():+5.2f}  {self.z_mean.std(ddof=1):4.2f}  {np.median(self.errors):6.4f}  "
+            f"{self.coverage:5.3f}  {self.z_mean.mean():+5.2f}  {self.z_mean.std(ddof=1):4.2f}  "
+            f"{np.median(self.errors):6.4f}  "
             f"{self.is_ok.mean():4.2f}  {self.wrong_but_ok:3d}  {self.num_gradients:8.1e}  "
             f"{'inside' if self.is_inside() else 'MISSES'}"
         )
@@ -108,14 +109,14 @@ def gated(problem: str, method: str, num_seeds: int) -> tuple[list[Cell], bool]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--problem", choices=list(PROBLEMS))
-    parser.add_argument("--method", choices=list(METHODS))
+    parser.add_argument("--problem", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
+    parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     chosen = [
         (problem, method)
         for problem, method in cells_to_run()
-        if options.problem in (None, problem) and options.method in (None, method)
+        if problem in options.problem and method in options.method
     ]
     print(HEADER, flush=True)
     pooled, misses, wrong = [], 0, 0

@@ -182,7 +182,7 @@ class Result:
         draws = jax.tree.map(lambda name: self.parameters[name], self.template)
         try:
             with computing_in("float64"):
-                return np.asarray(jax.jit(jax.vmap(jax.vmap(function)))(draws), float)
+                return np.asarray(_map_draws(function, draws), float)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
             chains, count = self.draws.log_ratio.shape
             values = [
@@ -238,6 +238,12 @@ def log_prior(law: Any, betas: np.ndarray) -> np.ndarray:
     """-f at each beta, as NumPy."""
     with computing_in("float64"):
         return np.asarray(_log_weights(law, betas))
+
+
+@partial(jax.jit, static_argnums=0)
+def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
+    """A function of every (chain, draw); compiled once for each function."""
+    return jax.vmap(jax.vmap(function))(draws)
 
 
 @jax.jit

@@ -62,7 +62,7 @@ def check_target(target: Target) -> None:
         )
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ThermoclineError(f"log_density returns values of type {shape.dtype}; return a float.")
-    value, gradient = jax.jit(lambda target: jax.value_and_grad(target)(target.initial_position))(target)
+    value, gradient = _value_and_gradient(target)
     if not np.isfinite(value):
         raise ThermoclineError(
             f"log density is {value} at the initial position ({describe(target.initial_position)}); "
@@ -75,6 +75,11 @@ def check_target(target: Target) -> None:
                 f"the gradient of log density with respect to {name} is not finite at the initial position ({where}); "
                 "start elsewhere, or rewrite the density so that it is smooth there (see jnp.where's two-sided trap)."
             )
+
+
+@jax.jit
+def _value_and_gradient(target: Target) -> tuple[jax.Array, Any]:
+    return jax.value_and_grad(target)(target.initial_position)
 
 
 def check_position(position: Any) -> None:

@@ -137,7 +137,8 @@ def invariance(method, law, step_size, *, stepped_with=None, seed=0):
         return recorded - before, after - before, weights, draw.acceptance
 
     keys = jax.random.split(jax.random.key(seed), NUM_DRAWS)
-    recorded, following, weights, acceptance = map(np.asarray, jax.jit(jax.vmap(one))(keys, position, beta))
+    step = jax.jit(jax.vmap(one), compiler_options={"xla_backend_optimization_level": 0})  # it runs once: compile fast
+    recorded, following, weights, acceptance = map(np.asarray, step(keys, position, beta))
     ends = np.exp(conditional(np.array([1.0, 0.0]))[2] - log_constant)  # what w1 and w0 must be on average
     return z_score(recorded), z_score(following), weights, ends, acceptance.mean()
 

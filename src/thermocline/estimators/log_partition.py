@@ -97,8 +97,10 @@ def occupancy(draws: Draws, log_prior: Callable[[np.ndarray], np.ndarray], *, nu
     log_ratio, log_weight = (part[np.isfinite(log_ratio)] for part in (log_ratio, log_weight))
     grid = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-12, 12, 127))), [1.0]])
     terms = grid[:, None] * log_ratio + log_weight
-    log_partition = np.logaddexp.reduce(terms, axis=1)
-    shares = np.exp(terms - log_partition[:, None])
+    largest = terms.max(axis=1)
+    shares = np.exp(terms - largest[:, None])
+    log_partition = largest + np.log(shares.sum(axis=1))
+    shares /= shares.sum(axis=1, keepdims=True)
     mean = shares @ log_ratio
     speed = np.sqrt(np.maximum(shares @ log_ratio**2 - mean**2, 0.0))
     log_density = log_partition + log_prior(grid)
