@@ -64,12 +64,12 @@ def sample() -> Runs:
     base = tc.BaseFit(tc.Gaussian.diagonal(BASE_MEAN, BASE_DEVIATION), LOG_EVIDENCE)
     mover = tc.HMC(step_size=STEP / BASE_DEVIATION, num_steps=NUM_STEPS, jitter=0.0)
     methods = tc.Untempered(mover), tc.JointTempering(mover, tc.Continuous(), mass=BASE_DEVIATION**-2)
-    paper = (
+    plain, tempered = (
         tc.sample(target, seed=SEED, base=base, method=method, num_chains=1, num_warmup=0, num_draws=NUM_DRAWS,
                   progress=False)
         for method in methods
     )
-    return Runs(*paper, tc.sample(target, seed=SEED, base=base, progress=False))
+    return Runs(plain, tempered, tc.sample(target, seed=SEED, base=base, progress=False))
 
 
 def tempering_path() -> TemperingPath:
@@ -178,7 +178,7 @@ def draw_figure(runs: Runs, file: Path) -> None:
 def table_of(runs: Runs) -> Table:
     """What each run says, beside the truth."""
     masses = [str(run.expectation(is_left)) for run in runs]
-    table = Table("quantity", "truth", "plain HMC", "tempered", "tempered, defaults", title="A mixture of two Gaussians")
+    table = Table("quantity", "truth", "plain HMC", "tempered", "tempered, defaults", title="Two Gaussian modes")
     table.add_row("mass of the left mode", f"{LEFT_MASS:g}", *masses)
     table.add_row("log evidence", f"{LOG_EVIDENCE:g}", *(str(run.log_evidence or "none") for run in runs))
     table.add_row("chains × draws", "", *(" × ".join(map(str, run.draws.log_ratio.shape)) for run in runs))

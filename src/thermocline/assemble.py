@@ -27,14 +27,22 @@ def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, prec
     return {
         "target": fingerprint.of_function(lambda target, position: target(position), path.target, position),
         "data": fingerprint.of_arrays(path.target.data),
-        "base": fingerprint.of_function(path.base.log_density, position),
-        "method": fingerprint.of_arrays(method),
+        "base": fingerprint.of_function(path.base.log_density, position)
+        + fingerprint.of_function(path.base.sample, jax.random.key(0)),
+        "log zeta": repr(float(path.log_zeta)),
+        "method": fingerprint.of_arrays(method) + _of_control_map(method),
         "seed": str(seed),
         "number of chains": str(num_chains),
         "precision": precision,
         "number of devices": str(chain_mesh(num_chains).size),
         "version": version("thermocline"),
     }
+
+
+def _of_control_map(method: Any) -> str:
+    """The one option that may be a user's function and is not drawn from."""
+    control_map = getattr(method, "control_map", None)
+    return "" if control_map is None else fingerprint.of_function(control_map, 0.5)
 
 
 def check_same_run(stored: dict[str, str], given: dict[str, str]) -> None:

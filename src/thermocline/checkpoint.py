@@ -40,17 +40,17 @@ class Checkpoint:
     def exists(self) -> bool:
         return (self.folder / STATE).exists()
 
-    def store(self, progress: Progress, tree: Any, chunk: Draws | None) -> None:
-        """A chunk of draws, where there is one, then the state that counts it."""
+    def store(self, progress: Progress, tree: Any, chunk: Draws | None, num_draws: int) -> None:
+        """A chunk of draws, where there is one, then the state that counts it among `num_draws` a chain."""
         if chunk is not None:
             first_step = progress.step - chunk.log_ratio.shape[1]
             _write(self.folder / f"draws_{first_step:012d}.npz", chunk._asdict())
-        self.save(progress, tree)
+        self.save(progress, tree, num_draws)
 
-    def save(self, progress: Progress, tree: Any) -> None:
+    def save(self, progress: Progress, tree: Any, num_draws: int) -> None:
         """Replace the state; a reader sees the old one or the new one, never half of one."""
         arrays = {f"leaf_{i}": _to_storable(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
-        header = json.dumps({"progress": progress._asdict(), "fingerprint": self.fingerprint})
+        header = json.dumps({"progress": progress._asdict(), "num_draws": num_draws, "fingerprint": self.fingerprint})
         _write(self.folder / STATE, {"header": np.array(header), **arrays})
 
     def load(self, like: Any) -> tuple[Progress, Any, list[Draws]]:
@@ -59,6 +59,7 @@ class Checkpoint:
         try:
             header = json.loads(str(stored["header"]))
             progress, fingerprint = Progress(**header["progress"]), header["fingerprint"]
+            num_draws = int(header["num_draws"])
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self.folder / STATE} is not a thermocline checkpoint; remove the folder."
@@ -71,15 +72,21 @@ class Checkpoint:
             )
         leaves, structure = jax.tree.flatten(like)
         restored = [_restore(stored.get(f"leaf_{i}"), leaf, self.folder) for i, leaf in enumerate(leaves)]
-        return progress, jax.tree.unflatten(structure, restored), self._chunks(progress.step)
+        return progress, jax.tree.unflatten(structure, restored), self._chunks(progress.step, num_draws)
 
-    def _chunks(self, last_step: int) -> list[Draws]:
+    def _chunks(self, last_step: int, num_draws: int) -> list[Draws]:
         """Chunks that began before `last_step`; later ones were written by a run that was cut off."""
         chunks = []
         for path in sorted(self.folder.glob("draws_*.npz")):
             if int(path.stem.split("_")[1]) < last_step:
                 stored = _read(path)
                 chunks.append(Draws(**{name: stored[name] for name in Draws._fields}))
+        found = sum(chunk.log_ratio.shape[1] for chunk in chunks)
+        if found != num_draws:
+            raise CheckpointError(
+                f"the checkpoint in {self.folder} counts {num_draws} draws a chain, but its files hold {found}: "
+                "some are missing. Remove the folder and start again."
+            )
         return chunks
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import BaseFit, NormalisedDensity, fresh_draws
+from thermocline.bases import Base, BaseFit, NormalisedDensity, fresh_draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate
 from thermocline.paths import Path
@@ -26,9 +26,10 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> tuple[
         raise ThermoclineError("give a base: tc.Gaussian(mean, scale_tril), tc.Base(log_density, sample), or a fit.")
     if callable(base) and not hasattr(base, "log_density"):
         base = base(target, seed=seed)
-    if isinstance(base, BaseFit):
-        return cast(base.base, precision), float(base.log_zeta)
-    return cast(base, precision), None
+    base, log_zeta = (base.base, float(base.log_zeta)) if isinstance(base, BaseFit) else (base, None)
+    if jax.tree.leaves(base) == [base] and hasattr(base, "log_density") and hasattr(base, "sample"):
+        base = Base(base.log_density, base.sample)  # a class that JAX does not know
+    return cast(base, precision), log_zeta
 
 
 def prepare(

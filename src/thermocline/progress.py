@@ -125,4 +125,7 @@ def reporter_for(progress: bool) -> Reporter:
     console = Console(stderr=True)
     if not (console.is_terminal or console.is_jupyter):
         return Silent()
-    return Guarded(Live(console))
+    try:
+        return Guarded(Live(console))
+    except Exception:  # noqa: BLE001
+        return Silent()

@@ -88,7 +88,8 @@ def run(
                     if phase == SAMPLING:
                         chunks.append(chunk)
                     if checkpoint is not None:
-                        checkpoint.store(progress, standing, chunk if phase == SAMPLING else None)
+                        num_draws = sum(part.log_ratio.shape[1] for part in chunks)
+                        checkpoint.store(progress, standing, chunk if phase == SAMPLING else None, num_draws)
                 pace.learn(count, watch.last)
                 reporter.advance(count, int(chunk.num_gradients.sum()))
                 reporter.figures(chunks, float(path.log_zeta))

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import jax
@@ -65,6 +66,8 @@ def sample(
         scale = initial_scale(normalised, base_draws.position)
         tuning, visits_base = first_tuning(chosen, scale, base_draws.log_ratio)
         states = start(key_start, chosen, path, tuning, starts(base_draws, num_chains))
+        if tuning.law is None and target_error is not None:
+            raise ThermoclineError("target_error is of the log evidence, which this method cannot give; set num_draws.")
         log_support = CERTAIN if visits_base else log_support
         stop = None if target_error is None else partial(_is_accurate, target_error, float(path.log_zeta), log_support)
         schedule = Schedule(num_warmup, num_draws, num_draws if stop is None else MOST_DRAWS, stop)
@@ -146,9 +149,9 @@ def _check_options(
     for name, value, least in counts:
         if not isinstance(value, int | np.integer) or value < least:
             raise ThermoclineError(f"{name} is {value!r}; give an integer of at least {least}.")
-    if target_error is not None and not target_error > 0:
+    if target_error is not None and not (isinstance(target_error, Real) and target_error > 0):
         raise ThermoclineError(f"target_error is {target_error!r}; give a positive standard error of log Z, or None.")
-    if chunk_size is not None and chunk_size < 1:
+    if chunk_size is not None and not (isinstance(chunk_size, int | np.integer) and chunk_size >= 1):
         raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
 
 

@@ -56,7 +56,13 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
             raise ThermoclineError(
                 f"the base has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample)."
             )
-    draw = jax.eval_shape(base.sample, jax.random.key(0))
+    try:
+        draw = jax.eval_shape(base.sample, jax.random.key(0))
+    except (TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ThermoclineError(
+            f"the base cannot be sampled: {reason} Are its mean and scale floats, and of the same size?"
+        ) from error
     expected = {name: np.shape(leaf) for name, leaf in named_leaves(initial_position).items()}
     actual = {name: leaf.shape for name, leaf in named_leaves(draw).items()}
     if expected != actual or jax.tree.structure(draw) != jax.tree.structure(initial_position):

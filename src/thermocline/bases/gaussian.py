@@ -25,14 +25,15 @@ class Gaussian:
     @classmethod
     def diagonal(cls, mean: Any, standard_deviation: Any) -> "Gaussian":
         """Independent coordinates; `standard_deviation` is a number or a PyTree like `mean`."""
-        deviations = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(standard_deviation)])
+        mean = jax.tree.map(_as_floats, mean)
+        deviations = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(standard_deviation)]).astype(float)
         size = sum(np.size(leaf) for leaf in jax.tree.leaves(mean))
         return cls(mean, np.broadcast_to(deviations, (size,)))
 
     @classmethod
     def from_covariance(cls, mean: Any, covariance: Any) -> "Gaussian":
         """The Gaussian with this mean and this covariance matrix of the ravelled position."""
-        return cls(mean, np.linalg.cholesky(np.atleast_2d(covariance)))
+        return cls(jax.tree.map(_as_floats, mean), np.linalg.cholesky(np.atleast_2d(covariance)))
 
     def log_density(self, position: Any) -> jax.Array:
         centred = ravel_pytree(position)[0] - ravel_pytree(self.mean)[0]
@@ -47,3 +48,8 @@ class Gaussian:
         """Exact mean and variances of the ravelled position."""
         variances = linear.covariance(self.scale_tril)
         return ravel_pytree(self.mean)[0], variances if variances.ndim == 1 else jnp.diagonal(variances)
+
+
+def _as_floats(leaf: Any) -> Any:
+    """A leaf as it is, unless it holds integers."""
+    return leaf if np.issubdtype(np.asarray(leaf).dtype, np.floating) else np.asarray(leaf, float)

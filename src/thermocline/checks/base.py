@@ -20,7 +20,7 @@ def check_base_moments(context: Context) -> list[Check]:
     """
     if not context.has_evidence:
         return []
-    supported = np.isfinite(context.base_log_ratio)
+    supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
     mean, variance = context.base_mean, context.base_variance
     p_values = []
     for i in range(context.base_position.shape[1]):
@@ -45,7 +45,8 @@ def check_base_law(context: Context) -> list[Check]:
     """The law of r under fresh draws of the base against its weighted estimate, at five of its quantiles."""
     if not context.has_evidence:
         return []
-    fresh = context.base_log_ratio[np.isfinite(context.base_log_ratio)]
+    supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
+    fresh = context.base_log_ratio[supported]
     p_values = _law_p_values(context.draws.log_ratio, context.draws.log_weight_base, fresh, LAW_POINTS)
     return [
         at_least(
@@ -59,7 +60,7 @@ def check_base_law(context: Context) -> list[Check]:
 
 def check_lower_bound(context: Context) -> list[Check]:
     """E_base[r] + log zeta <= log Z, from fresh draws: a bound up to its own error."""
-    if context.log_evidence is None or context.log_support.value < 0:
+    if context.log_evidence is None or not np.isfinite(context.base_log_ratio).all():
         return []
     bound = context.base_log_ratio.mean() + context.log_zeta
     error = np.hypot(
@@ -81,7 +82,7 @@ def _law_p_values(
 ) -> list[float]:
     """Weighted shares below quantiles of fresh draws, against the shares of the fresh draws themselves."""
     p_values = []
-    for point in np.quantile(fresh, probabilities):
+    for point in np.quantile(fresh, probabilities, method="lower"):
         share = float(np.mean(fresh <= point))
         error = np.sqrt(share * (1 - share) / fresh.size)
         p_values.append(_p_value((values <= point).astype(float), log_weight, share, error))

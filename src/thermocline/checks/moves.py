@@ -26,7 +26,7 @@ def check_nonfinite(context: Context) -> list[Check]:
             share,
             0.01,
             0.5,
-            "The log density or its gradient was NaN and the moves were rejected: find where it is undefined, "
-            "and return -inf outside the support.",
+            "Moves met a NaN in the log density or its gradient, or overflowed, and were rejected: find where, and "
+            "return -inf outside the support.",
         )
     ]

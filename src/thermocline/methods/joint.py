@@ -47,7 +47,9 @@ class JointTempering:
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)
-        return ExtendedPoint(point, control_at(self.control_map, tuning.law.sample(key, point.log_ratio)))
+        edge = jnp.finfo(position.dtype).eps  # where the control map has no slope left
+        beta = jnp.clip(tuning.law.sample(key, point.log_ratio), edge, 1 - edge)
+        return ExtendedPoint(point, control_at(self.control_map, beta))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
         density = Extended(path, tuning.law, self.control_map)

@@ -30,7 +30,7 @@ class NUTS:
 
         def log_density(white: jax.Array) -> jax.Array:
             value = density.log_density_at(origin + scale.multiply(white))
-            return jnp.where(jnp.isnan(value) | jnp.isposinf(value), -jnp.inf, value)
+            return jnp.where(jnp.isposinf(value), jnp.nan, value)  # BlackJAX counts NaN as a divergence
 
         state: Any = hmc.HMCState  # its annotations say float where it takes arrays
         start = state(white, density.log_density(point), scale.multiply_transposed(density.gradient(point)))
@@ -42,6 +42,12 @@ class NUTS:
         return chosen, Move(
             acceptance=jnp.nan_to_num(info.acceptance_rate),
             is_divergent=info.is_divergent,
-            is_nonfinite=~usable,
+            is_nonfinite=~usable | _met_nan(info),
             num_gradients=info.num_integration_steps + 1,
         )
+
+
+def _met_nan(info: Any) -> jax.Array:
+    """Whether the density, or a momentum kicked by its gradient, is NaN at an end, where a trajectory stops at one."""
+    ends = info.trajectory_leftmost_state, info.trajectory_rightmost_state
+    return jnp.any(jnp.stack([jnp.isnan(end.logdensity) | jnp.any(jnp.isnan(end.momentum)) for end in ends]))

@@ -36,6 +36,12 @@ class Law(Protocol):
         ...
 
 
+def as_floats(values: Any) -> jax.Array:
+    """Values as an array of the precision in force; a user may well write integers."""
+    array = jnp.asarray(values)
+    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
+
+
 @pytree
 class Continuous:
     r"""Beta on all of [0, 1]; `Continuous()` is the paper's, with $f = 0$.
@@ -66,8 +72,8 @@ class Continuous:
 
     def segments(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         """Left ends, widths, f at the left ends, and rises of f, a segment each."""
-        bias = jnp.asarray(self.bias)
-        knots = jnp.linspace(0.0, 1.0, bias.size, dtype=bias.dtype) if self.knots is None else jnp.asarray(self.knots)
+        bias = as_floats(self.bias)
+        knots = jnp.linspace(0.0, 1.0, bias.size, dtype=bias.dtype) if self.knots is None else as_floats(self.knots)
         return knots[:-1], jnp.diff(knots), bias[:-1], jnp.diff(bias)
 
     def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
@@ -87,7 +93,8 @@ class Continuous:
 
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
         left, width, _, rise = self.segments()
-        uniforms = jax.random.uniform(key, (2,), jnp.result_type(log_ratio))
+        dtype = jnp.result_type(log_ratio)
+        uniforms = jax.random.uniform(key, (2,), dtype, minval=jnp.finfo(dtype).tiny)  # beta = 0 has measure zero
         cumulative = jnp.cumsum(jax.nn.softmax(self._log_segment_masses(log_ratio)))
         below = cumulative < uniforms[0] * cumulative[-1]
         segment = jnp.minimum(jnp.sum(below), left.size - 1)
@@ -120,10 +127,10 @@ class Ladder:
 
     def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
         """The weight of the nearest rung; a ladder has no values between its rungs."""
-        return jnp.asarray(self.log_weights)[jnp.argmin(jnp.abs(jnp.asarray(self.betas) - inverse_temperature))]
+        return as_floats(self.log_weights)[jnp.argmin(jnp.abs(as_floats(self.betas) - inverse_temperature))]
 
     def _log_terms(self, log_ratio: jax.Array) -> jax.Array:
-        return tempered(jnp.asarray(self.betas), log_ratio) + jnp.asarray(self.log_weights)
+        return tempered(as_floats(self.betas), log_ratio) + as_floats(self.log_weights)
 
     def log_mass(self, log_ratio: jax.Array) -> jax.Array:
         return jax.nn.logsumexp(self._log_terms(log_ratio))
@@ -132,7 +139,7 @@ class Ladder:
         cumulative = jnp.cumsum(jax.nn.softmax(self._log_terms(log_ratio)))
         uniform = jax.random.uniform(key, (), cumulative.dtype)
         rung = jnp.minimum(jnp.sum(cumulative <= uniform * cumulative[-1]), cumulative.size - 1)
-        return jnp.asarray(self.betas)[rung]
+        return as_floats(self.betas)[rung]
 
     def refit(self, curve: Curve, window: "Window") -> "Ladder":
         """The same rungs, weighted so that each within the window is visited equally often."""
