@@ -110,8 +110,8 @@ def test_base_expectations_and_divergences_of_gaussians():
     assert abs(result.base_expectation(lambda x: x**2).z_score(1.0)) < 4
     forward = np.log(0.5) + (1 + 1) / (2 * 0.25) - 0.5  # KL(N(0, 1) to N(1, 0.5^2))
     backward = np.log(2) + (0.25 + 1) / 2 - 0.5
-    assert result.kl_base_to_target == pytest.approx(forward, abs=0.3)
-    assert result.kl_target_to_base == pytest.approx(backward, abs=0.1)
+    assert abs(result.kl_base_to_target.z_score(forward)) < 4
+    assert abs(result.kl_target_to_base.z_score(backward)) < 4
 
 
 def test_target_error_stops_when_reached_and_looks_at_doublings_only():

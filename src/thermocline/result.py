@@ -112,13 +112,13 @@ class Result:
         return estimators.beta_marginal(self.draws, log_prior(self.law, _betas(betas)), _betas(betas))
 
     @property
-    def kl_base_to_target(self) -> float:
+    def kl_base_to_target(self) -> Estimate:
         """KL divergence from the base to the target (eq. kl-base-to-target), estimated."""
         self._need_evidence("KL divergences")
         return estimators.kl_base_to_target(self.draws, self.log_support)
 
     @property
-    def kl_target_to_base(self) -> float:
+    def kl_target_to_base(self) -> Estimate:
         """KL divergence from the target to the base, estimated."""
         self._need_evidence("KL divergences")
         return estimators.kl_target_to_base(self.draws, self.log_support)
@@ -175,7 +175,7 @@ class Result:
             return estimate(values)
         parts = [estimate(values[(..., *index)]) for index in np.ndindex(values.shape[2:])]
         fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
-        return Estimate(*(np.array(field).reshape(values.shape[2:]) for field in fields))  # type: ignore[arg-type]
+        return Estimate(*(np.array(field).reshape(values.shape[2:]) for field in fields))
 
     def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
         """The function of every draw: mapped by JAX where it can be traced, one by one where it cannot."""

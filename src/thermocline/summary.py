@@ -75,7 +75,7 @@ def _answer(result: "Result") -> Section:
     rows.append(
         (
             "KL divergence",
-            f"base to target {result.kl_base_to_target:.3g}, target to base {result.kl_target_to_base:.3g}",
+            f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}",
         )
     )
     trips = round_trips(result.draws)

@@ -70,8 +70,8 @@ def test_marginal_of_beta_is_the_mean_of_its_conditionals():
 
 def test_kl_divergences_and_bounds_of_appendix_a():
     exact = SHIFT**2 / 2
-    assert kl_base_to_target(DRAWS, EXACT) == pytest.approx(exact, abs=4 * 0.02)
-    assert kl_target_to_base(DRAWS, EXACT) == pytest.approx(exact, abs=4 * 0.02)
+    assert abs(kl_base_to_target(DRAWS, EXACT).z_score(exact)) < 4
+    assert abs(kl_target_to_base(DRAWS, EXACT).z_score(exact)) < 4
     bounds = log_partition_bounds(DRAWS, 2.0, EXACT, BETAS)
     truth = log_z(BETAS) + 2.0 * BETAS
     slack = 4 * 0.02
@@ -82,7 +82,7 @@ def test_kl_divergences_and_bounds_of_appendix_a():
 
 def test_bounds_off_the_support_use_the_finite_divergence():
     half = Estimate(np.log(0.5), 0.0, np.inf)
-    assert kl_base_to_target(DRAWS, half) == np.inf
+    assert kl_base_to_target(DRAWS, half).value == np.inf
     assert np.all(np.isfinite(log_partition_bounds(DRAWS, 0.0, half, BETAS).lower))
 
 

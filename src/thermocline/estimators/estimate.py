@@ -1,7 +1,7 @@
 """A number with its standard error, and how an error is found from correlated draws."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -14,11 +14,14 @@ DISAGREEMENT = 0.01  # level at which chains are found to disagree more than the
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value, its standard error, and the degrees of freedom of its t law."""
+    """A value, its standard error, and the degrees of freedom of its t law.
 
-    value: float
-    standard_error: float
-    dof: float
+    Floats; arrays of them for the expectation of a function that returns an array.
+    """
+
+    value: Any
+    standard_error: Any
+    dof: Any
 
     def interval(self, probability: float = 0.95) -> tuple[float, float]:
         """The central confidence interval of the t law."""

@@ -52,18 +52,29 @@ def beta_marginal(draws: Draws, log_prior: np.ndarray, betas: np.ndarray) -> Cur
     return Curve(np.asarray(betas), np.array(values), np.array(errors))
 
 
-def kl_base_to_target(draws: Draws, log_support: Estimate) -> float:
+def kl_base_to_target(draws: Draws, log_support: Estimate) -> Estimate:
     """d(base to target) = log Z - log zeta - E_base[r] (eq. kl-base-to-target); infinite off the support."""
     if log_support.value < 0:
-        return np.inf
-    evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value
-    return max(evidence - expectation(draws.log_ratio, draws.log_weight_base).value, 0.0)
+        return Estimate(np.inf, 0.0, np.inf)
+    return _evidence_beyond(draws, draws.log_weight_base)
 
 
-def kl_target_to_base(draws: Draws, log_support: Estimate) -> float:
+def kl_target_to_base(draws: Draws, log_support: Estimate) -> Estimate:
     """d(target to base) = E_target[r] - (log Z - log zeta)."""
-    evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value + log_support.value
-    return max(expectation(draws.log_ratio, draws.log_weight_target).value - evidence, 0.0)
+    gap = _evidence_beyond(draws, draws.log_weight_target)
+    return Estimate(-gap.value, gap.standard_error, gap.dof) + Estimate(
+        -log_support.value, log_support.standard_error, log_support.dof
+    )
+
+
+def _evidence_beyond(draws: Draws, log_weight: np.ndarray) -> Estimate:
+    """Log Z - log zeta - E[r] under one end of the path, with the error of the difference."""
+    (target, _), (base, _), (end, _) = map(relative, (draws.log_weight_target, draws.log_weight_base, log_weight))
+    finite = np.where(np.isfinite(draws.log_ratio), draws.log_ratio, 0.0)
+    mean = float(np.mean(end * finite))
+    error, dof = mean_error(target - base - end * (finite - mean))
+    evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value
+    return Estimate(evidence - expectation(finite, log_weight).value, error, dof)
 
 
 def log_partition_bounds(draws: Draws, log_zeta: float, log_support: Estimate, betas: np.ndarray) -> Bounds:
@@ -71,8 +82,8 @@ def log_partition_bounds(draws: Draws, log_zeta: float, log_support: Estimate, b
     betas = np.asarray(betas)
     evidence = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base).value + log_zeta + log_support.value
     with np.errstate(invalid="ignore"):
-        forward = np.where(betas > 0, betas * kl_base_to_target(draws, log_support), 0.0)
-    slack = np.minimum(forward, (1 - betas) * kl_target_to_base(draws, log_support))
+        forward = np.where(betas > 0, betas * kl_base_to_target(draws, log_support).value, 0.0)
+    slack = np.minimum(forward, (1 - betas) * kl_target_to_base(draws, log_support).value)
     return Bounds(betas, betas * evidence - slack, betas * evidence)
 
 
