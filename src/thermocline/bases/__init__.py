@@ -2,7 +2,18 @@
 
 from thermocline.bases.base import Base, BaseFit, NormalisedDensity, check_base, fresh_draws, initial_scale
 from thermocline.bases.gaussian import Gaussian
+from thermocline.bases.mixture import Mixture
 
-BASES: dict[str, type] = {"gaussian": Gaussian, "base": Base}
+BASES: dict[str, type] = {"gaussian": Gaussian, "mixture": Mixture, "base": Base}
 
-__all__ = ["BASES", "Base", "BaseFit", "Gaussian", "NormalisedDensity", "check_base", "fresh_draws", "initial_scale"]
+__all__ = [
+    "BASES",
+    "Base",
+    "BaseFit",
+    "Gaussian",
+    "Mixture",
+    "NormalisedDensity",
+    "check_base",
+    "fresh_draws",
+    "initial_scale",
+]

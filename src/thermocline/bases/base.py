@@ -47,6 +47,9 @@ class BaseFit(NamedTuple):
     log_zeta: float
     num_gradients: int = 0
     log_zeta_is: str = "estimate"  # or "lower bound", "upper bound"
+    trace: np.ndarray | None = None  # of the objective, where there was one
+    modes: Any = None  # what a search for modes found, where there was one
+    story: tuple[str, ...] = ()  # what the fit did, in sentences for the summary
 
 
 def check_base(base: NormalisedDensity, initial_position: Any) -> None:
