@@ -2,12 +2,13 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo test lint calibrate kills bench clean
+.PHONY: help demo test lint calibrate study kills bench clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
 	@echo "make test       set up, then lint, type-check and test"
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method (about an hour)"
+	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
 	@echo "make kills      20 random kill -9 and resume"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 
@@ -22,6 +23,10 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(RUN) -m pip install --quiet --editable ".[dev]"
 	@touch $@ $(VENV)/.report
 
+$(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --editable ".[experiments]"
+	@touch $@
+
 demo: $(VENV)/.report
 	$(RUN) experiments/bimodal/run.py --out build/demo
 
@@ -34,6 +39,9 @@ test: lint
 
 calibrate: $(VENV)/.dev
 	$(RUN) -m tests.calibrate
+
+study: $(VENV)/.experiments
+	$(RUN) -m tests.study
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow

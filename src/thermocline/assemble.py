@@ -10,14 +10,14 @@ from jax.flatten_util import ravel_pytree
 
 from thermocline import fingerprint
 from thermocline.errors import ThermoclineError
-from thermocline.estimators import Estimate
+from thermocline.explore import Exploration
 from thermocline.methods import Method
+from thermocline.modes.census import KnownModes
 from thermocline.paths import Continuous, Ladder, Learned, Path
 from thermocline.paths.reweighting import grid_of_betas
 from thermocline.precision import to_numpy
 from thermocline.program import chain_mesh
-from thermocline.result import BaseDraws, Continuation, Result
-from thermocline.run import Outcome
+from thermocline.result import Continuation, Result
 from thermocline.target import Target, leaf_name
 
 
@@ -54,15 +54,10 @@ def check_same_run(stored: dict[str, str], given: dict[str, str]) -> None:
 
 
 def assemble(
-    path: Path,
-    method: Method,
-    outcome: Outcome,
-    base_draws: BaseDraws,
-    log_support: Estimate,
-    seed: int,
-    precision: str,
+    went: Exploration, method: Method, seed: int, precision: str, known: KnownModes | None, fitting: dict[str, Any]
 ) -> Result:
-    """The Result of a finished run."""
+    """The Result of a finished run; `fitting` says how the base was come by."""
+    path, outcome, base_draws, log_support = went
     trees, shown = _in_coordinates(path.target, outcome.draws.position)
     num_chains = outcome.draws.log_ratio.shape[0]
     info = {
@@ -72,8 +67,11 @@ def assemble(
         "fingerprint": run_fingerprint(path, method, seed, num_chains, precision),
         "versions": {name: version(name) for name in ("thermocline", "jax", "numpy")},
         "seconds": outcome.seconds,
-        "num_gradients": int(outcome.draws.num_gradients.sum()) + outcome.warmup_gradients,
+        "num_gradients": int(outcome.draws.num_gradients.sum())
+        + outcome.warmup_gradients
+        + sum(fitting["num_gradients"].values()),
         "warmup_gradients": outcome.warmup_gradients,
+        "fitting": fitting,
     }
     continuation = Continuation(
         to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
@@ -89,6 +87,8 @@ def assemble(
         base_draws,
         info,
         continuation,
+        known,
+        {} if known is None else _by_name(_in_coordinates(path.target, known.location[None])[1], squeeze=True),
     )
 
 
@@ -106,8 +106,10 @@ def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
     return trees, trees if target.constrain is None else jax.vmap(jax.vmap(target.constrain))(trees)
 
 
-def _by_name(tree: Any) -> dict[str, np.ndarray]:
-    return {leaf_name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+def _by_name(tree: Any, *, squeeze: bool = False) -> dict[str, np.ndarray]:
+    """Leaves by name; `squeeze` takes the first of the leading axis."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {leaf_name(path): np.asarray(leaf)[0] if squeeze else np.asarray(leaf) for path, leaf in leaves}
 
 
 def _template(tree: Any) -> Any:

@@ -22,6 +22,7 @@ class Draw(NamedTuple):
     is_divergent: Array  # the energy error left the range an integrator can have
     is_nonfinite: Array  # the move met a NaN (or +inf) and was rejected
     num_gradients: Array
+    jump_acceptance: Array  # probability of accepting the jump from the base that followed; 0 without jumps
 
 
 Draws = Draw  # the same fields, with leading axes (chain, draw)

@@ -35,7 +35,13 @@ def save(result: "Result", path: str | Path) -> None:
     import xarray
 
     arrays: dict[str, np.ndarray] = {}
-    run = {"law": result.law, "base_draws": tuple(result.base_draws), "continuation": tuple(result.continuation)}
+    run = {
+        "law": result.law,
+        "base_draws": tuple(result.base_draws),
+        "continuation": tuple(result.continuation),
+        "known_modes": result.known_modes,
+        "mode_locations": result.mode_locations,
+    }
     header = {
         "format": FORMAT,
         "version": version("thermocline"),

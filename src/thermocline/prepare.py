@@ -20,35 +20,35 @@ NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
 CERTAIN = Estimate(0.0, 0.0, np.inf)
 
 
-def resolve_base(target: Target, base: Any, seed: int, precision: str) -> tuple[NormalisedDensity, float | None]:
-    """The base and, where one is known, log zeta; a fit is run here."""
-    if base is None:
-        raise ThermoclineError("give a base: tc.Gaussian(mean, scale_tril), tc.Base(log_density, sample), or a fit.")
+def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFit:
+    """The base as a fit; one that is a function of the target is run here. Log zeta is NaN where nobody knows it."""
     if callable(base) and not hasattr(base, "log_density"):
         base = base(target, seed=seed)
-    base, log_zeta = (base.base, float(base.log_zeta)) if isinstance(base, BaseFit) else (base, None)
-    if jax.tree.leaves(base) == [base] and hasattr(base, "log_density") and hasattr(base, "sample"):
-        base = Base(base.log_density, base.sample)  # a class that JAX does not know
-    return cast(base, precision), log_zeta
+    fit = base if isinstance(base, BaseFit) else BaseFit(base, float("nan"))
+    density = fit.base
+    if jax.tree.leaves(density) == [density] and hasattr(density, "log_density") and hasattr(density, "sample"):
+        density = Base(density.log_density, density.sample)  # a class that JAX does not know
+    return fit._replace(base=cast(density, precision))
 
 
 def prepare(
-    key: jax.Array, target: Target, base: NormalisedDensity, log_zeta: float | None, precision: str
+    key: jax.Array, target: Target, base: NormalisedDensity, log_zeta: float
 ) -> tuple[Path, BaseDraws, Estimate]:
     """The path, fresh draws of its base, and the base's log mass on the target's support.
 
     Without a log zeta, that of importance sampling from the base is used: it need not be good.
     """
-    path = Path(target, base, jnp.asarray(0.0 if log_zeta is None else log_zeta, precision))
+    is_known = bool(np.isfinite(log_zeta))
+    path = Path(target, base, jnp.asarray(log_zeta if is_known else 0.0))
     positions, log_ratio = to_numpy(draw_base(key, path, NUM_BASE_DRAWS))
     check_log_ratio(path, positions, log_ratio)
     supported, log_support = np.isfinite(log_ratio), CERTAIN
     if not supported.all():
         more = to_numpy(draw_base(jax.random.fold_in(key, 1), path, NUM_SUPPORT_DRAWS))[1]
         log_support = log_share(np.isfinite(np.concatenate([log_ratio, more])))
-    if log_zeta is None:
+    if not is_known:
         log_zeta = float(np.logaddexp.reduce(log_ratio[supported]) - np.log(log_ratio.size))
-        path, log_ratio = Path(target, base, jnp.asarray(log_zeta, precision)), log_ratio - log_zeta
+        path, log_ratio = Path(target, base, jnp.asarray(log_zeta)), log_ratio - log_zeta
     moments = getattr(base, "moments", None)
     mean, variance = (None, None) if moments is None else to_numpy(moments())
     return path, BaseDraws(positions, log_ratio, mean, variance), log_support

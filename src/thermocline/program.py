@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from thermocline.draws import Draws
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import Keys
+from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
 
 
@@ -71,15 +71,15 @@ def advance(
 
 
 @jax.jit
-def first_tuning(method: Method, scale: jax.Array, base_log_ratio: jax.Array) -> tuple[Tuning, jax.Array]:
+def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> tuple[Tuning, jax.Array]:
     """What a method knows before the first round, and whether its law sees beta = 0 itself.
 
     A law with an atom there gives mass to draws of the base that lie off the target's support.
     """
-    tuning = method.initial_tuning(scale, base_log_ratio)
+    tuning = method.initial_tuning(metric, base_log_ratio)
     if tuning.law is None:
         return tuning, jnp.asarray(False)
-    return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, scale.dtype)))
+    return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, base_log_ratio.dtype)))
 
 
 @jax.jit

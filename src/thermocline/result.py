@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
+from thermocline.modes.census import KnownModes, Mode, census
 from thermocline.paths import Ladder, Learned
 from thermocline.precision import computing_in
 
@@ -59,6 +60,8 @@ class Result:
     base_draws: BaseDraws
     info: dict[str, Any]
     continuation: Continuation
+    known_modes: KnownModes | None = None  # what is known of the modes without the chains
+    mode_locations: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (mode, ...)
 
     def __post_init__(self) -> None:
         """Lay the draws out in C order, whatever made them: then a loaded copy rounds its sums alike."""
@@ -122,6 +125,16 @@ class Result:
         """KL divergence from the target to the base, estimated."""
         self._need_evidence("KL divergences")
         return estimators.kl_target_to_base(self.draws, self.log_support)
+
+    @cached_property
+    def modes(self) -> tuple[Mode, ...]:
+        """Every mode that starts or chains have found, heaviest first: its mass, two ways, and how often it was met."""
+        if self.known_modes is None:
+            return ()
+        names = self.mode_locations
+        locations = [{name: names[name][i] for name in names} for i in range(len(self.known_modes.location))]
+        with computing_in("float64"):
+            return census(self.known_modes, self.draws, self.log_evidence, locations)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
@@ -202,6 +215,7 @@ class Result:
                 scalars[label] = values[(..., *index)]
         law = self.law.law if isinstance(self.law, Learned) else self.law
         has_density = law is not None and not isinstance(law, Ladder)
+        known = self.known_modes
         return Context(
             self.draws,
             scalars,
@@ -214,6 +228,8 @@ class Result:
             self.base_draws.position,
             self.base_draws.mean,
             self.base_draws.variance,
+            self.modes,
+            None if known is None else Estimate(known.log_total, known.log_total_error, np.inf),
         )
 
 
@@ -278,6 +294,8 @@ def load(path: str | FilePath) -> Result:
             BaseDraws(*run["base_draws"]),
             header["info"],
             Continuation(*run["continuation"]),
+            run["known_modes"],
+            run["mode_locations"],
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error

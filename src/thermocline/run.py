@@ -65,44 +65,41 @@ def run(
     states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("chains")))  # as `advance` returns them
     program = partial(advance, key, method, path, capacity=capacity, mesh=mesh)
     watch, pace = Watch(), Pace(chunk_size, capacity)
-    try:
-        reporter.phase("compiling", None)
-        with watch.timing("compile"):
-            _, buffer = jax.block_until_ready(program(tuning, states, 0, 0))
-        standing = Standing(tuning, states, no_draws(to_chains(buffer, 0), num_kept), np.zeros((), np.int64))
-        progress, chunks = Progress(CLIMB, 0, 0, first_step), []
-        if checkpoint is not None and checkpoint.exists():
-            progress, standing, chunks = checkpoint.load(standing)
-        while True:
-            phase, index, offset, _ = progress
-            length = schedule.length(phase, index, standing.tuning, num_chains)
-            if length == 0 and phase != SAMPLING:
-                progress = progress._replace(phase=phase + 1, round_index=0)
-                continue
-            if offset == 0 and (index == 0 or phase == SAMPLING):
-                reporter.phase(PHASES[phase], schedule.total(phase, index))
-            while progress.offset < length:
-                with watch.timing(PHASES[phase]):
-                    count = min(pace.steps, length - progress.offset)
-                    progress, standing, chunk = take_steps(program, progress, standing, count, length)
-                    if phase == SAMPLING:
-                        chunks.append(chunk)
-                    if checkpoint is not None:
-                        num_draws = sum(part.log_ratio.shape[1] for part in chunks)
-                        checkpoint.store(progress, standing, chunk if phase == SAMPLING else None, num_draws)
-                pace.learn(count, watch.last)
-                reporter.advance(count, int(chunk.num_gradients.sum()))
-                reporter.figures(chunks, float(path.log_zeta))
-            progress = progress._replace(round_index=index + 1, offset=0)
-            if phase == SAMPLING:
-                if schedule.is_over(index, partial(concatenate, chunks)):
-                    break
-            else:
-                with watch.timing("adapt"):
-                    tuning = adapt(method, standing.tuning, standing.kept, schedule.is_last_warmup(phase, index))
-                    standing = standing._replace(tuning=jax.block_until_ready(tuning))
-    finally:
-        reporter.close()
+    reporter.phase("compiling", None)
+    with watch.timing("compile"):
+        _, buffer = jax.block_until_ready(program(tuning, states, 0, 0))
+    standing = Standing(tuning, states, no_draws(to_chains(buffer, 0), num_kept), np.zeros((), np.int64))
+    progress, chunks = Progress(CLIMB, 0, 0, first_step), []
+    if checkpoint is not None and checkpoint.exists():
+        progress, standing, chunks = checkpoint.load(standing)
+    while True:
+        phase, index, offset, _ = progress
+        length = schedule.length(phase, index, standing.tuning, num_chains)
+        if length == 0 and phase != SAMPLING:
+            progress = progress._replace(phase=phase + 1, round_index=0)
+            continue
+        if offset == 0 and (index == 0 or phase == SAMPLING):
+            reporter.phase(PHASES[phase], schedule.total(phase, index))
+        while progress.offset < length:
+            with watch.timing(PHASES[phase]):
+                count = min(pace.steps, length - progress.offset)
+                progress, standing, chunk = take_steps(program, progress, standing, count, length)
+                if phase == SAMPLING:
+                    chunks.append(chunk)
+                if checkpoint is not None:
+                    num_draws = sum(part.log_ratio.shape[1] for part in chunks)
+                    checkpoint.store(progress, standing, chunk if phase == SAMPLING else None, num_draws)
+            pace.learn(count, watch.last)
+            reporter.advance(count, int(chunk.num_gradients.sum()))
+            reporter.figures(chunks, float(path.log_zeta))
+        progress = progress._replace(round_index=index + 1, offset=0)
+        if phase == SAMPLING:
+            if schedule.is_over(index, partial(concatenate, chunks)):
+                break
+        else:
+            with watch.timing("adapt"):
+                tuning = adapt(method, standing.tuning, standing.kept, schedule.is_last_warmup(phase, index))
+                standing = standing._replace(tuning=jax.block_until_ready(tuning))
     gradients = int(standing.warmup_gradients)
     return Outcome(concatenate(chunks), standing.tuning, standing.states, progress.step, watch.seconds, gradients)
 

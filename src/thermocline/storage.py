@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thermocline import bases, methods, movers, paths
+from thermocline import bases, methods, modes, movers, paths
 from thermocline.errors import ThermoclineError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def storable_classes() -> dict[str, type]:
     A file names its classes; only these can come back, so a file can make no other object.
     """
     found = {}
-    for package in (bases, paths, movers, methods):
+    for package in (bases, modes, paths, movers, methods):
         for entry in iter_modules(package.__path__, f"{package.__name__}."):
             for item in vars(import_module(entry.name)).values():
                 if isinstance(item, type) and item.__module__ == entry.name and _field_names(item) is not None:

@@ -26,6 +26,7 @@ class Target:
     initial_position: Any
     data: Any = None
     constrain: Callable[[Any], Any] | None = static(default=None)
+    prior: Any = None  # a base of the model's own, from which the search for modes may start
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:

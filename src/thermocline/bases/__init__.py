@@ -1,6 +1,14 @@
 """Bases: normalised densities that can be sampled exactly."""
 
-from thermocline.bases.base import Base, BaseFit, NormalisedDensity, check_base, fresh_draws, initial_scale
+from thermocline.bases.base import (
+    Base,
+    BaseFit,
+    NormalisedDensity,
+    centres_of,
+    check_base,
+    fresh_draws,
+    initial_scale,
+)
 from thermocline.bases.gaussian import Gaussian
 from thermocline.bases.mixture import Mixture
 
@@ -13,6 +21,7 @@ __all__ = [
     "Gaussian",
     "Mixture",
     "NormalisedDensity",
+    "centres_of",
     "check_base",
     "fresh_draws",
     "initial_scale",

@@ -84,9 +84,15 @@ def fresh_draws(key: jax.Array, base: NormalisedDensity, num_draws: int) -> jax.
 
 
 def initial_scale(base: NormalisedDensity, draws: jax.Array | np.ndarray) -> jax.Array:
-    """The base's own scale where it states one, else the spread of its exact draws."""
+    """The base's own scale where it states one (a mixture: that within its components), else its draws' spread."""
     stated = getattr(base, "scale_tril", None)
     if stated is not None:
         return stated
     spread = jnp.std(draws, axis=0)
     return jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
+
+
+def centres_of(base: NormalisedDensity) -> jax.Array | None:
+    """The components' means of a mixture of several; None for any other base."""
+    centres = getattr(base, "centres", None)
+    return None if centres is None else centres()

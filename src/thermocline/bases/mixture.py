@@ -61,6 +61,17 @@ class Mixture:
         mean = weights @ means
         return mean, weights @ (variances + (means - mean) ** 2)
 
+    @property
+    def scale_tril(self) -> jax.Array | None:
+        """The scale within components, pooled by their weights; None where they state none."""
+        scales = getattr(self.components, "scale_tril", None)
+        if scales is None:
+            return None
+        weights = jnp.exp(jnp.asarray(self.log_weights))
+        if jnp.ndim(scales) == 2:
+            return jnp.sqrt(weights @ jnp.asarray(scales) ** 2)
+        return jnp.linalg.cholesky(jnp.einsum("k,kij,klj->il", weights, scales, scales))
+
     def centres(self) -> jax.Array:
         """The components' means, ravelled, one a row."""
         return jax.vmap(lambda base: ravel_pytree(base.mean)[0])(self.components)

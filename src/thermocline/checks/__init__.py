@@ -5,6 +5,7 @@ from collections.abc import Callable
 from thermocline.checks.base import check_base_law, check_base_moments, check_lower_bound
 from thermocline.checks.check import Check, Context, Verdict, verdict_of
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
+from thermocline.checks.modes import check_modes
 from thermocline.checks.moves import check_divergences, check_nonfinite
 from thermocline.checks.temperature import check_has_evidence, check_occupancy, check_round_trips
 from thermocline.checks.weights import check_error, check_weights
@@ -21,6 +22,7 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "base moments": check_base_moments,
     "base law": check_base_law,
     "lower bound": check_lower_bound,
+    "modes": check_modes,
     "divergences": check_divergences,
     "non-finite": check_nonfinite,
 }

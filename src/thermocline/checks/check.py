@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Context(NamedTuple):
     base_position: np.ndarray
     base_mean: np.ndarray | None  # exact, where the base states its moments
     base_variance: np.ndarray | None
+    modes: tuple[Any, ...] = ()  # the census
+    log_known_mass: Estimate | None = None  # of all known modes, by importance sampling
 
 
 def at_least(name: str, value: float, suspect: float, failed: float, advice: str) -> Check:

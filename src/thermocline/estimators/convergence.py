@@ -76,7 +76,12 @@ def _fit_pareto_shape(excess: np.ndarray) -> float:
 
 
 def round_trips(draws: Draws) -> np.ndarray:
-    """Journeys from base to target and back, by each chain.
+    """Journeys from base to target and back, by each chain."""
+    return np.array([_crossings(row[row != 0]) // 2 for row in path_ends(draws)])
+
+
+def path_ends(draws: Draws) -> np.ndarray:
+    """1 for a draw at the target's end of the path, -1 at the base's, 0 between.
 
     A draw is at an end of the path when it carries at least half the average weight for that end and more
     of it than for the other: a measure that needs no threshold on beta, which means different things on
@@ -85,8 +90,7 @@ def round_trips(draws: Draws) -> np.ndarray:
     for_target, for_base = relative(draws.log_weight_target)[0], relative(draws.log_weight_base)[0]
     ahead = for_target - for_base
     side = np.where(np.abs(ahead) > 1e-9, ahead, draws.inverse_temperature - 0.5)
-    end = np.where((side > 0) & (for_target >= 0.5), 1, np.where((side <= 0) & (for_base >= 0.5), -1, 0))
-    return np.array([_crossings(row[row != 0]) // 2 for row in end])
+    return np.where((side > 0) & (for_target >= 0.5), 1, np.where((side <= 0) & (for_base >= 0.5), -1, 0))
 
 
 def _crossings(ends: np.ndarray) -> int:

@@ -3,14 +3,16 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
+from thermocline.methods.jump import jump
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import HMC, Keys, Mover
+from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Continuous, Ladder, Law, Learned, Path, Point, sigmoidal_betas
-from thermocline.pytree import field, pytree
+from thermocline.pytree import field, pytree, static
 
 
 def learned_bias(num_knots: int = 33) -> Learned:
@@ -27,7 +29,8 @@ class GibbsState(NamedTuple):
 class GibbsTempering:
     """Alternate moves of x at a fixed beta with an exact draw of beta given x.
 
-    A draw is recorded with the beta it was moved at; the next beta waits in the state.
+    A draw is recorded with the beta it was moved at; the next beta waits in the state. With `jumps`, each move is
+    followed by a proposal from the base, collapsed over beta, at the price of one more evaluation.
 
     `law` is the law of beta; by default a bias that warm-up learns. `Continuous()` is the
     paper's, and a `Ladder` makes it simulated tempering.
@@ -35,22 +38,26 @@ class GibbsTempering:
 
     mover: Mover = field(default_factory=HMC)
     law: Law = field(default_factory=learned_bias)
+    jumps: bool = static(default=True)
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
-        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio)
+    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+        return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> GibbsState:
         point = path.evaluate(position)
         return GibbsState(point, tuning.law.sample(key, point.log_ratio))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: GibbsState) -> tuple[GibbsState, Draw]:
-        key_law, key_move = jax.random.split(keys.own)
+        key_law, key_move, key_jump = jax.random.split(keys.own, 3)
         beta = state.inverse_temperature
         density, step_size = AtTemperature(path, beta), tune.step_size_at(tuning, beta)
         keys = Keys(key_move, keys.shared)
         point, move = self.mover.move(keys, density, step_size, tuning.metric.at(beta), state.point)
-        following = tuning.law.sample(key_law, point.log_ratio)
-        return GibbsState(point, following), record(point, beta, tuning.law, move)
+        draw = record(point, beta, tuning.law, move)
+        if self.jumps:
+            point, _, probability = jump(key_jump, path, tuning.law, point)
+            draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
+        return GibbsState(point, tuning.law.sample(key_law, point.log_ratio)), draw
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         law, learning = tune.adapt_law(tuning, draws.log_ratio)
@@ -60,7 +67,9 @@ class GibbsTempering:
 def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:
     """The draw at a point, with its Rao-Blackwellised weights (eq. ct-norm-const-estimator)."""
     log_mass = law.log_mass(point.log_ratio)
-    return Draw(point.position, beta, point.log_ratio, point.log_ratio - log_mass, -log_mass, *move)
+    return Draw(
+        point.position, beta, point.log_ratio, point.log_ratio - log_mass, -log_mass, *move, jnp.zeros_like(beta)
+    )
 
 
 def SimulatedTempering(mover: Mover | None = None, *, betas: Any = None, log_weights: Any = None) -> GibbsTempering:

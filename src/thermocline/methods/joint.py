@@ -7,8 +7,9 @@ from thermocline.draws import Draw, Draws
 from thermocline.errors import ThermoclineError
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import learned_bias, record
+from thermocline.methods.jump import jump
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import HMC, Keys, Mover, Scale
+from thermocline.movers import HMC, Keys, Metric, Mover, Scale
 from thermocline.paths import (
     Continuous,
     ControlMap,
@@ -19,9 +20,10 @@ from thermocline.paths import (
     Learned,
     Logistic,
     Path,
+    Point,
     control_at,
 )
-from thermocline.pytree import field, pytree
+from thermocline.pytree import field, pytree, static
 
 
 @pytree
@@ -37,28 +39,40 @@ class JointTempering:
     law: Law = field(default_factory=learned_bias)
     control_map: ControlMap = field(default_factory=Logistic)
     mass: float | None = None
+    jumps: bool = static(default=True)
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
         if isinstance(self.law.law if isinstance(self.law, Learned) else self.law, Ladder):
             raise ThermoclineError(
                 "JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering."
             )
-        return tune.initial_tuning(self.mover, scale, self.law, base_log_ratio, num_nodes=1)
+        return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio, num_nodes=1)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)
-        edge = jnp.finfo(position.dtype).eps  # where the control map has no slope left
-        beta = jnp.clip(tuning.law.sample(key, point.log_ratio), edge, 1 - edge)
-        return ExtendedPoint(point, control_at(self.control_map, beta))
+        return ExtendedPoint(point, self._draw_control(key, tuning, point))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
         density = Extended(path, tuning.law, self.control_map)
+        key_move, key_jump, key_law = jax.random.split(keys.own, 3)
+        keys = Keys(key_move, keys.shared)
         state, move = self.mover.move(keys, density, tuning.step_size[0], self._scale(tuning), state)
-        return state, record(state.point, self.control_map(state.control), tuning.law, move)
+        draw = record(state.point, self.control_map(state.control), tuning.law, move)
+        if self.jumps:
+            point, has_jumped, probability = jump(key_jump, path, tuning.law, state.point)
+            control = jnp.where(has_jumped, self._draw_control(key_law, tuning, point), state.control)
+            state = ExtendedPoint(point, control)
+            draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
+        return state, draw
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         law, learning = tune.adapt_law(tuning, draws.log_ratio)
         return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
+
+    def _draw_control(self, key: jax.Array, tuning: Tuning, point: Point) -> jax.Array:
+        """U given x, away from the ends, where the control map has no slope left."""
+        edge = jnp.finfo(point.position.dtype).eps
+        return control_at(self.control_map, jnp.clip(tuning.law.sample(key, point.log_ratio), edge, 1 - edge))
 
     def _scale(self, tuning: Tuning) -> Scale:
         """The metric averaged along the path, and the spread of u over the law's segments."""

@@ -6,15 +6,15 @@ import jax
 
 from thermocline.draws import Draw, Draws
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import Keys
+from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
 
 
 class Method(Protocol):
     """Options as a frozen PyTree; the run loop calls these on one chain and maps them over all."""
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
-        """Before the first round, from the base's scale and the log ratios of exact base draws."""
+    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+        """Before the first round, from the base's metric and the log ratios of exact base draws."""
         ...
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Any:

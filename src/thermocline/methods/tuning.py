@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from thermocline.draws import Draws
-from thermocline.movers import Metric, Mover, metric_of
+from thermocline.movers import Metric, Mover
 from thermocline.paths.laws import Learned, Window
 from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
 
@@ -36,17 +36,17 @@ class Tuning(NamedTuple):
 
 
 def initial_tuning(
-    mover: Mover, scale: jax.Array, law: Any, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
+    mover: Mover, metric: Metric, law: Any, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
 ) -> Tuning:
     """Before any round: the base's metric, a cautious step size, and a law that starts to climb."""
-    guess = 0.5 / scale.shape[0] ** 0.25 if mover.step_size is None else mover.step_size
-    step_size = jnp.broadcast_to(jnp.asarray(guess, scale.dtype), (num_nodes,))
-    metric = metric_of(scale)
+    size, dtype = metric.variances.size, metric.variances.dtype
+    guess = 0.5 / size**0.25 if mover.step_size is None else mover.step_size
+    step_size = jnp.broadcast_to(jnp.asarray(guess, dtype), (num_nodes,))
     if not isinstance(law, Learned):
         return Tuning(step_size, metric, law, None)
     profile = profile_of_base(base_log_ratio)
     curve = profile.curve()
-    window = next_window(curve, jnp.zeros((), scale.dtype))
+    window = next_window(curve, jnp.zeros((), dtype))
     return Tuning(step_size, metric, law.relearned(curve, window), Learning(profile, window))
 
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import HMC, Keys, Mover
+from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Path, Point
 from thermocline.pytree import field, pytree
 
@@ -17,8 +17,8 @@ class Untempered:
 
     mover: Mover = field(default_factory=HMC)
 
-    def initial_tuning(self, scale: jax.Array, base_log_ratio: jax.Array) -> Tuning:
-        return tune.initial_tuning(self.mover, scale, None, base_log_ratio, num_nodes=1)
+    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+        return tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         return path.evaluate(position)
@@ -27,7 +27,9 @@ class Untempered:
         beta = jnp.ones_like(state.log_ratio)
         density = AtTemperature(path, beta)
         point, move = self.mover.move(keys, density, tuning.step_size[0], tuning.metric.at(beta), state)
-        return point, Draw(point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move)
+        return point, Draw(
+            point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move, 0 * beta
+        )
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         return tune.adapt_moves(tuning, self.mover, draws, is_last)

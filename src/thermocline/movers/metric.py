@@ -42,6 +42,7 @@ class Metric(NamedTuple):
     base_scale: jax.Array
     basis: jax.Array
     variances: jax.Array  # of the target, relative to the base
+    centres: jax.Array | None = None  # of the components of a base that is a mixture, one a row
 
     def at(self, inverse_temperature: jax.Array) -> Scale:
         """The scale at one beta."""
@@ -52,13 +53,13 @@ class Metric(NamedTuple):
         """Refitted to (chain, draw) positions weighted for the target, shrunk towards the shape of the base.
 
         The weights' effective number counts only as far as chains share it: one chain that sits still somewhere
-        has no spread and knows nothing.
+        has no spread and knows nothing. Where the base is a mixture, spread is counted about the mean of the draws
+        nearest to the same centre: what a move has to cross is a mode, not the distance between modes.
         """
         num_chains, by_chain = weight.shape[0], jnp.sum(weight, axis=1)
         shared_by = 1.0 if num_chains == 1 else (1 / jnp.sum(by_chain**2) - 1) / (num_chains - 1)
         position, weight = position.reshape(-1, position.shape[-1]), jnp.ravel(weight)
-        mean = weight @ position
-        white = jax.vmap(linear.solve, (None, 0))(self.base_scale, position - mean)
+        white = jax.vmap(linear.solve, (None, 0))(self.base_scale, position - self._means(position, weight))
         size = shared_by / jnp.sum(weight**2)
         dimension = position.shape[1]
         diagonal = jnp.maximum(weight @ white**2, 1e-12)
@@ -72,11 +73,23 @@ class Metric(NamedTuple):
             variances, vectors = jnp.linalg.eigh(covariance)
             basis = self.base_scale @ vectors
         usable = jnp.all(jnp.isfinite(basis)) & jnp.all(jnp.isfinite(variances)) & jnp.all(variances > 0)
-        return Metric(
-            self.base_scale, jnp.where(usable, basis, self.basis), jnp.where(usable, variances, self.variances)
+        return self._replace(
+            basis=jnp.where(usable, basis, self.basis), variances=jnp.where(usable, variances, self.variances)
         )
 
+    def _means(self, position: jax.Array, weight: jax.Array) -> jax.Array:
+        """For each draw, the mean of the draws of its neighbourhood."""
+        if self.centres is None:
+            return weight @ position
+        solve = jax.vmap(linear.solve, (None, 0))
+        white, centres = solve(self.base_scale, position), solve(self.base_scale, self.centres)
+        squares = jnp.sum(centres**2, axis=1) - 2 * white @ centres.T
+        belongs = jax.nn.one_hot(jnp.argmin(squares, axis=1), len(centres), dtype=position.dtype)
+        totals = belongs.T @ weight
+        means = (belongs.T * weight) @ position / jnp.where(totals > 0, totals, 1.0)[:, None]
+        return belongs @ means
 
-def metric_of(base_scale: jax.Array) -> Metric:
+
+def metric_of(base_scale: jax.Array, centres: jax.Array | None = None) -> Metric:
     """Before anything is known of the target: the base's covariance everywhere."""
-    return Metric(base_scale, base_scale, jnp.ones(base_scale.shape[0], base_scale.dtype))
+    return Metric(base_scale, base_scale, jnp.ones(base_scale.shape[0], base_scale.dtype), centres)

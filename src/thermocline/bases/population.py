@@ -1,0 +1,129 @@
+"""Population Monte Carlo: a Gaussian mixture drawn to the target by importance sampling (Cappé et al. 2008).
+
+Each round draws from the mixture, weights for the target, and takes one step of expectation maximisation, which
+lowers the divergence from the target to the mixture: it covers modes where variational fits choose one.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from thermocline.bases.base import fresh_draws
+from thermocline.bases.gaussian import Gaussian
+from thermocline.bases.mixture import Mixture
+from thermocline.precision import to_numpy
+from thermocline.target import Target
+
+NUM_DRAWS = 4096
+MOST_ROUNDS = 10
+LEAST_SHARE = 0.02  # of draws that must be effective for a round to be learned from
+LEAST_WEIGHT = 1e-3  # of a component, so that a mode once known goes on being looked at
+GAIN = 1.02  # of the effective share that makes another round worth it
+
+
+class Population(NamedTuple):
+    """Draws of a mixture, ravelled, with log weights for the target relative to it and the target's log density."""
+
+    position: np.ndarray
+    log_weight: np.ndarray
+    log_target: np.ndarray
+
+    def part(self, rows: slice) -> "Population":
+        """Some of the draws."""
+        return Population(*(leaf[rows] for leaf in self))
+
+    @property
+    def log_evidence(self) -> float:
+        """Importance sampling's estimate."""
+        return float(np.logaddexp.reduce(self.log_weight) - np.log(self.log_weight.size))
+
+    @property
+    def effective_share(self) -> float:
+        """Kish's effective number of weights, as a share of the draws."""
+        weight = np.exp(self.log_weight - self.log_weight.max())
+        return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)
+
+
+def draw_population(key: jax.Array, target: Target, mixture: Mixture, *, num_draws: int = NUM_DRAWS) -> Population:
+    """Fresh draws of the mixture, weighted for the target; off its support, or where it is NaN, they weigh nothing."""
+    return Population(*to_numpy(_draw(key, target, mixture, num_draws)))
+
+
+@partial(jax.jit, static_argnames="num_draws")
+def _draw(key: jax.Array, target: Target, mixture: Mixture, num_draws: int) -> tuple[jax.Array, ...]:
+    unravel = ravel_pytree(target.initial_position)[1]
+    positions = fresh_draws(key, mixture, num_draws)
+    log_target = jax.vmap(lambda position: jnp.asarray(target(unravel(position)), position.dtype))(positions)
+    log_target = jnp.where(jnp.isfinite(log_target), log_target, -jnp.inf)
+    log_base = jax.vmap(lambda position: mixture.log_density(unravel(position)))(positions)
+    return positions, log_target - log_base, log_target
+
+
+def adapt_population(key: jax.Array, target: Target, mixture: Mixture) -> tuple[Mixture, Population, int]:
+    """The best mixture of a few rounds, its own draws, and how many densities were evaluated.
+
+    A mixture that covers the target poorly is left alone: its few heavy draws would pull it onto themselves. For
+    the same reason a round that finds less mass is no gain, however even its weights.
+    """
+    best, best_population = mixture, draw_population(jax.random.fold_in(key, 0), target, mixture)
+    num_rounds = 1
+    while num_rounds < MOST_ROUNDS and best_population.effective_share > LEAST_SHARE:
+        current = to_numpy(_updated(best, best_population.position, best_population.log_weight))
+        population = draw_population(jax.random.fold_in(key, num_rounds), target, current)
+        num_rounds += 1
+        if not is_better(population, best_population):
+            break
+        best, best_population = current, population
+    return best, best_population, num_rounds * NUM_DRAWS
+
+
+def is_better(population: Population, than: Population) -> bool:
+    """More even weights, and no mass lost beyond what chance can do."""
+    chance = np.hypot(*(1 / np.sqrt(p.effective_share * p.log_weight.size) for p in (population, than)))
+    lost = than.log_evidence - population.log_evidence
+    return bool(lost < 2 * chance and population.effective_share > GAIN * than.effective_share)
+
+
+def learn_from(mixture: Mixture, positions: np.ndarray, log_weight: np.ndarray, *, num_steps: int = 20) -> Mixture:
+    """Expectation maximisation from `mixture` on weighted draws."""
+    for _ in range(num_steps):
+        mixture = _updated(mixture, positions, log_weight)
+    return to_numpy(mixture)
+
+
+@jax.jit
+def _updated(mixture: Mixture, positions: jax.Array, log_weight: jax.Array) -> Mixture:
+    """One step of expectation maximisation on weighted draws, each component shrunk towards what it was."""
+    template, dimension = mixture.component(0).mean, positions.shape[1]
+    unravel = ravel_pytree(template)[1]
+    weight = jax.nn.softmax(log_weight)
+    log_densities = jax.vmap(lambda position: mixture.log_densities(unravel(position)))(positions)
+    shares = weight[:, None] * jax.nn.softmax(log_densities, axis=1)  # (draw, component)
+
+    def component(share: jax.Array, old: Gaussian) -> Any:
+        mean, scale = ravel_pytree(old.mean)[0], old.scale_tril
+        total = jnp.maximum(jnp.sum(share), 1e-30)
+        size = total**2 / jnp.maximum(jnp.sum(share**2), 1e-30)
+        size = jnp.where(jnp.sum(share) > 1e-20, size, 0.0)
+        kept = (dimension + 2) / (dimension + 2 + size)
+        centre = (share @ positions) / total
+        new_mean = jnp.where(size > 0, (1 - 0.5 * kept) * centre + 0.5 * kept * mean, mean)
+        centred = positions - new_mean
+        spread = (centred.T * share) @ centred / total
+        covariance = (1 - kept) * spread + kept * scale @ scale.T
+        factor = jnp.linalg.cholesky(covariance)
+        usable = jnp.all(jnp.isfinite(factor)) & (size > 0)
+        return jnp.where(usable, new_mean, mean), jnp.where(usable, factor, scale)
+
+    means, scales = jax.vmap(component)(shares.T, mixture.components)
+    mass = jnp.sum(shares, axis=0)
+    old = jnp.asarray(mixture.log_weights)
+    log_weights = jnp.where(jnp.isneginf(old), -jnp.inf, jnp.log(jnp.maximum(mass / jnp.sum(mass), LEAST_WEIGHT)))
+    identity = jnp.eye(dimension, dtype=scales.dtype)
+    whitening = jax.vmap(lambda scale: jax.scipy.linalg.solve_triangular(scale, identity, lower=True))(scales)
+    components = Gaussian(jax.vmap(unravel)(means), scales, whitening)
+    return Mixture(components, log_weights - jax.nn.logsumexp(log_weights))

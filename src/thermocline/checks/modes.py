@@ -1,0 +1,60 @@
+"""Did the chains find every mode that is known: masses against importance sampling, and visits."""
+
+import numpy as np
+from scipy import stats
+
+from thermocline.checks.check import Check, Context, at_least
+from thermocline.estimators import Estimate
+from thermocline.modes.census import Mode
+from thermocline.target import describe
+
+APPRECIABLE = 0.02  # mass of a mode that an answer cannot do without
+P_LIMITS = 1e-3, 1e-6
+VISIT_LIMITS = 10, 3
+KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
+
+
+def check_modes(context: Context) -> list[Check]:
+    """No known mode may weigh more by its own fit than the chains gave it, or have been visited too seldom."""
+    if not context.modes:
+        return []
+    checks = []
+    if context.log_evidence is not None and context.log_known_mass is not None:
+        checks.append(_total(context.modes, context.log_known_mass, context.log_evidence))
+    heavy = [mode for mode in context.modes if _mass(mode) >= APPRECIABLE]
+    if heavy:
+        rarest = min(heavy, key=lambda mode: mode.visits)
+        advice = (
+            f"{_named(rarest)} holds about {_mass(rarest):.0%} of the target, but chains came there only "
+            f"{rarest.visits} times: draw more, or give a base that covers it (tc.fit_auto)."
+        )
+        checks.append(at_least(f"visits of {rarest.name}", rarest.visits, *VISIT_LIMITS, advice))
+    return checks
+
+
+def _total(modes: tuple[Mode, ...], log_known_mass: Estimate, log_evidence: Estimate) -> Check:
+    """The masses of all known modes, which do not depend on visits, against the evidence of the chains."""
+    error = np.hypot(log_known_mass.standard_error, log_evidence.standard_error)
+    excess = (log_known_mass.value - log_evidence.value) / error if error > 0 else 0.0
+    lost = max(modes, key=lambda mode: np.nan_to_num(mode.mass_by_importance.value) - mode.mass.value)
+    advice = (
+        f"The known modes weigh more than the chains' log Z: {_named(lost)} has mass "
+        f"{lost.mass_by_importance.value:.3g} by its own fit and {lost.mass.value:.3g} from the chains, which have "
+        "lost it: give a base that covers it (tc.fit_auto)."
+    )
+    return at_least("known modes within log Z (p)", float(stats.norm.sf(excess)), *P_LIMITS, advice)
+
+
+def _mass(mode: Mode) -> float:
+    """The mass from the chains or by importance sampling, whichever is larger; by Laplace where the latter is unknown.
+
+    A fit whose draws miss its mode tells nothing of its mass, and a mode that chains have not been to may then be
+    anything: its curvature is the only word on it.
+    """
+    other = mode.mass_by_importance
+    is_known = np.isfinite(other.value) and other.standard_error <= KNOWN * other.value
+    return max(mode.mass.value, other.value if is_known else np.nan_to_num(mode.mass_by_laplace))
+
+
+def _named(mode: Mode) -> str:
+    return f"{mode.name} ({describe(mode.location, longest=3)})"

@@ -1,0 +1,6 @@
+"""Many targets of one shape: one compiled program, a Result each, and their joint log evidence."""
+
+from thermocline.many.result import ManyResults
+from thermocline.many.sample import sample_many
+
+__all__ = ["ManyResults", "sample_many"]

@@ -1,0 +1,111 @@
+"""A base for each of many targets: from a function of the datum, stacked, or one for all."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.bases import Base, BaseFit, check_base
+from thermocline.errors import ThermoclineError
+from thermocline.many.program import at
+from thermocline.precision import cast, to_numpy
+
+
+class Bases(NamedTuple):
+    """The bases of all targets, stacked unless shared, and log zeta of each; NaN where nobody knows it."""
+
+    base: Any
+    log_zeta: Any
+    is_shared: bool
+
+
+def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
+    """Whatever the user gave; a function of the datum is computed here."""
+    if callable(base) and not hasattr(base, "log_density"):
+        return encoded(base, data, position, groups, precision)
+    return given(base, position, len(jax.tree.leaves(data)[0]), precision)
+
+
+def encoded(
+    function: Callable[[Any], Any], data: Any, position: Any, groups: list[np.ndarray], precision: str
+) -> Bases:
+    """The bases that a function of the datum returns, a group at a time, because width changes rounding."""
+
+    def of_datum(datum: Any) -> tuple[Any, jax.Array]:
+        fit = as_fit(function(datum))
+        return fit.base, jnp.asarray(fit.log_zeta, precision)
+
+    check_encoder(of_datum, at(data, 0), position)
+    program = jax.jit(jax.vmap(of_datum))
+    parts = [to_numpy(cast(program(at(data, group)), precision)) for group in groups]
+    number = len(jax.tree.leaves(data)[0])
+    base, log_zeta = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
+    return Bases(base, log_zeta, is_shared=False)
+
+
+def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, position: Any) -> None:
+    """Raise with the reason when a function of the datum gives no base of the target's shape."""
+    try:
+        base, log_zeta = jax.eval_shape(of_datum, datum)
+    except Exception as error:
+        raise ThermoclineError(
+            f"base(datum) failed for target 0: {type(error).__name__}: {str(error).splitlines()[0]} It is traced by "
+            "JAX with the data of one target, and must return a base whose arrays are leaves, such as "
+            "tc.Gaussian(mean, scale_tril). A fit of a whole target is no function of a datum; wrap it in one."
+        ) from error
+    if log_zeta.shape != ():
+        raise ThermoclineError(f"base(datum) returns log_zeta of shape {log_zeta.shape} for target 0; give one number.")
+    base = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), base)
+    try:
+        check_base(base, position)
+        base.log_density(base.sample(jax.random.key(0)))  # finds tracers where shapes alone do not
+    except ThermoclineError as error:
+        raise ThermoclineError(f"base(datum) is wrong for target 0, and so for every target: {error}") from error
+    except jax.errors.UnexpectedTracerError as error:
+        raise ThermoclineError(
+            "base(datum) returns functions that hold on to the datum; the arrays of a base must be its leaves: give "
+            "them to tc.Base's functions with jax.tree_util.Partial, or return tc.Gaussian."
+        ) from error
+
+
+def given(base: Any, position: Any, number: int, precision: str) -> Bases:
+    """One base for all, or one whose leaves have a leading axis over targets: the shape of its draws tells which."""
+    fit = as_fit(base)
+    if not hasattr(fit.base, "log_density"):
+        raise ThermoclineError(
+            f"base is {fit.base!r}, which has no `log_density`; give a function of the datum that returns a base, a "
+            "base whose arrays have a leading axis over targets, or one base for all."
+        )
+    density, log_zeta = to_numpy(cast((fit.base, np.asarray(fit.log_zeta, float)), precision))
+    if log_zeta.shape not in ((), (number,)):
+        raise ThermoclineError(
+            f"log_zeta has shape {log_zeta.shape}; give a number, or one for each of {number} targets."
+        )
+    log_zeta = np.broadcast_to(log_zeta, (number,))
+    leaves = jax.tree.leaves(density)
+    try:
+        check_base(cast(density, precision), position)
+        return Bases(density, log_zeta, is_shared=True)
+    except ThermoclineError as error:
+        lengths = {np.shape(leaf)[:1] for leaf in leaves}
+        if lengths != {(number,)}:
+            raise ThermoclineError(
+                f"{error} (Nor has it one for each of {number} targets: its arrays' leading axes are "
+                f"{', '.join(str(length[0]) if length else 'none' for length in sorted(lengths)) or 'none'}.)"
+            ) from error
+    try:
+        check_base(cast(at(density, 0), precision), position)
+    except ThermoclineError as error:
+        raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
+    return Bases(density, log_zeta, is_shared=False)
+
+
+def as_fit(base: Any) -> BaseFit:
+    """A base with its log zeta, NaN where nobody knows it."""
+    fit = base if isinstance(base, BaseFit) else BaseFit(base, np.nan)
+    density = fit.base
+    if jax.tree.leaves(density) == [density] and hasattr(density, "log_density") and hasattr(density, "sample"):
+        return fit._replace(base=Base(density.log_density, density.sample))  # a class that JAX does not know
+    return fit

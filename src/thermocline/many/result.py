@@ -1,0 +1,214 @@
+"""What many targets leave: a Result for each, their joint log evidence, and a verdict on the sum."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from thermocline.assemble import assemble
+from thermocline.checks import Check, Verdict, verdict_of
+from thermocline.checks.check import at_least, at_most
+from thermocline.estimators import Estimate
+from thermocline.estimators.evidence import log_ratio_of_means
+from thermocline.explore import Exploration
+from thermocline.many.program import Paths, at
+from thermocline.many.run import Runs
+from thermocline.methods import Method
+from thermocline.paths import Path
+from thermocline.precision import cast, computing_in
+from thermocline.prepare import CERTAIN
+from thermocline.result import Result
+from thermocline.run import Outcome
+
+P_LIMITS = 1e-3, 1e-6  # those of a single target's checks
+BIAS_LIMITS = 0.5, 2.0  # of the joint log evidence, in its own errors
+VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
+
+
+class Settings(NamedTuple):
+    """What all targets of a call have in common."""
+
+    method: Method
+    precision: str
+    num_steps: int  # of every chain, from the first climb on
+    seconds: dict[str, float]  # a target's share
+
+
+@dataclass(frozen=True, eq=False)
+class ManyResults:
+    """The results of many targets, as a sequence: `results[i]` is the Result of target i, made when asked for.
+
+    A slice, a list of indices or a mask gives the results of some of them, with their own joint evidence.
+    """
+
+    runs: Runs
+    paths: Paths
+    settings: Settings
+    index: np.ndarray  # of each among the targets of the call
+    known_checks: dict[int, tuple[Check, ...]] = field(default_factory=dict)  # by index, as they are made
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __iter__(self) -> Iterator[Result]:
+        return (self[i] for i in range(len(self)))
+
+    @overload
+    def __getitem__(self, place: int) -> Result: ...
+    @overload
+    def __getitem__(self, place: slice | list[Any] | np.ndarray) -> "ManyResults": ...
+    def __getitem__(self, place: Any) -> "Result | ManyResults":
+        if isinstance(place, int | np.integer):
+            if not -len(self) <= place < len(self):
+                raise IndexError(f"there are {len(self)} targets; {place} is not one of them.")
+            return self._result(int(place) % len(self))
+        chosen = place if isinstance(place, slice) else np.asarray(place)
+        return replace(self, runs=at(self.runs, chosen), paths=self.paths.take(chosen), index=self.index[chosen])
+
+    @cached_property
+    def log_evidences(self) -> Estimate | None:
+        """The log evidence of every target: arrays of values, errors and degrees of freedom.
+
+        NaN for a target that could not be sampled; None for a method without evidence.
+        """
+        return None if self.runs.tuning.law is None else self._log_evidences(slice(None))
+
+    @property
+    def log_evidence(self) -> Estimate | None:
+        """The joint log evidence, the sum over targets: errors add in squares, degrees of freedom by Satterthwaite."""
+        return None if self.log_evidences is None else sum_of(self.log_evidences)
+
+    @cached_property
+    def bias(self) -> Estimate | None:
+        """What is left of the estimator's bias in the joint log evidence, as the draws themselves tell.
+
+        The mean of the estimates from the two halves of the draws, less that from all: what is linear in the draws
+        cancels, and a bias that falls with their number shows, once if as 1/n, thrice if as 1/n². The errors of
+        many targets add in squares, their biases do not.
+        """
+        if self.log_evidences is None:
+            return None
+        half = self.runs.draws.log_ratio.shape[2] // 2
+        first, second = (self._log_evidences(part).value for part in (slice(half), slice(half, None)))
+        shift = 0.5 * (first + second) - self.log_evidences.value
+        error = shift.std(ddof=1) * np.sqrt(len(self)) if len(self) > 1 else np.inf
+        return Estimate(float(shift.sum()), float(error), float(max(len(self) - 1, 1)))
+
+    @cached_property
+    def verdicts(self) -> np.ndarray:
+        """Every target's own verdict, as `tc.sample` would give it."""
+        return np.array([verdict_of(self.checks_of(i)) for i in range(len(self))])
+
+    @property
+    def verdict_counts(self) -> dict[Verdict, int]:
+        """How many targets have each verdict."""
+        counts = Counter(self.verdicts.tolist())
+        return {verdict: counts[verdict] for verdict in VERDICTS}
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to trust the results together: the worst of `checks`."""
+        return verdict_of(self.checks)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """What the verdict on all targets together rests on.
+
+        P-values count after Bonferroni's correction: of a thousand targets, one has a p of 0.001 by chance.
+        """
+        each = [self.checks_of(i) for i in range(len(self))]
+        verdicts = [verdict_of(tuple(check for check in checks if not is_p_value(check))) for checks in each]
+        p_values = [check.value for checks in each for check in checks if is_p_value(check)]
+        advice = "; summary() names the worst, and results[i].summary() says why."
+        found = [
+            at_most("targets that failed", verdicts.count("failed"), 0, -1, f"Some targets cannot be used{advice}"),
+            at_most(
+                "targets that are suspect", verdicts.count("suspect"), 0, len(self), f"Look at some targets{advice}"
+            ),
+            at_least(
+                "smallest p of all targets, corrected",
+                min(1.0, min(p_values, default=1.0) * len(p_values)),
+                *P_LIMITS,
+                f"A target disagrees with its base, or its chains with each other, beyond chance{advice}",
+            ),
+        ]
+        return tuple(found) if self.bias is None else (*found, self._check_bias(self.bias))
+
+    def _check_bias(self, bias: Estimate) -> Check:
+        """What is significant of the bias, against the joint error."""
+        joint: Any = self.log_evidence
+        significant = np.maximum(np.abs(bias.value) - 2 * bias.standard_error, 0.0) if len(self) > 1 else 0.0
+        share = 0.0 if significant == 0 else significant / joint.standard_error
+        advice = "The estimator's bias, which adds up over targets, is not small against the joint error: draw more."
+        return at_most("bias of the joint log Z, in its errors", share, *BIAS_LIMITS, advice)
+
+    def checks_of(self, place: int) -> tuple[Check, ...]:
+        """The checks of one target, made once."""
+        index = int(self.index[place])
+        if index not in self.known_checks:
+            self.known_checks[index] = self[place].checks
+        return self.known_checks[index]
+
+    def summary(self) -> str:
+        """The joint answer, what it rests on, and the worst targets by index, as a table for people."""
+        from thermocline.many.summary import summary_text
+
+        return summary_text(self)
+
+    def __repr__(self) -> str:
+        answer = "no evidence" if self.log_evidence is None else f"joint log Z = {self.log_evidence}"
+        _, chains, draws = self.runs.draws.log_ratio.shape
+        return f"<ManyResults of {len(self)} targets: {answer}, {chains} chains of {draws} draws each>"
+
+    def _log_evidences(self, part: slice) -> Estimate:
+        draws, log_zeta = self.runs.draws, self.runs.log_zeta
+        estimates = []
+        for i in range(len(self)):
+            weights = (log_weight[i][:, part] for log_weight in (draws.log_weight_target, draws.log_weight_base))
+            estimates.append(log_ratio_of_means(*weights) + float(log_zeta[i]) + log_support(self.runs.support[i]))
+        fields = zip(*((estimate.value, estimate.standard_error, estimate.dof) for estimate in estimates), strict=True)
+        return Estimate(*map(np.array, fields))
+
+    def _result(self, place: int) -> Result:
+        """The Result as `tc.sample` assembles it; without parameters where their draws were not kept."""
+        run, (method, precision, num_steps, seconds) = at(self.runs, place), self.settings
+        kept, index = run.draws, int(self.index[place])
+        has_positions = kept.position.shape[-1] > 0
+        with computing_in(precision):
+            path = self.paths.take(place).path
+            path, method = cast((Path(path.target, path.base, run.log_zeta), method), precision)
+            if not has_positions:
+                kept = kept._replace(position=np.zeros((*kept.log_ratio.shape, path.dimension)))
+            outcome = Outcome(kept, run.tuning, run.states, num_steps, seconds, int(run.warmup_gradients))
+            went = Exploration(path, outcome, run.base_draws, log_support(run.support))
+            fitting = {"num_gradients": {}, "story": [f"target {index} of a call of sample_many"]}
+            result = assemble(went, method, int(run.seed), precision, None, fitting)
+        if not has_positions:
+            result = replace(result, draws=run.draws, parameters={}, unconstrained={}, template={})
+        if index in self.known_checks:
+            result.__dict__["checks"] = self.known_checks[index]  # where a cached property keeps its value
+        return result
+
+
+def is_p_value(check: Check) -> bool:
+    return check.name.endswith("(p)")
+
+
+def log_support(support: np.ndarray) -> Estimate:
+    """Log of the base's mass on the target's support, from how many draws fell on it, and of how many."""
+    inside, drawn = map(int, support)
+    if inside == drawn:
+        return CERTAIN
+    share = max(inside, 1) / drawn
+    return Estimate(float(np.log(share)), float(np.sqrt((1 - share) / (share * drawn))), np.inf)
+
+
+def sum_of(estimates: Estimate) -> Estimate:
+    """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
+    variances = np.asarray(estimates.standard_error) ** 2
+    shares = np.sum(variances**2 / np.maximum(estimates.dof, 1))
+    dof = variances.sum() ** 2 / shares if shares != 0 else np.inf
+    return Estimate(float(np.sum(estimates.value)), float(np.sqrt(variances.sum())), float(dof))

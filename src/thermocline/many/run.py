@@ -1,0 +1,217 @@
+"""Groups of targets of one shape, run one after another by the same compiled programs.
+
+A target's draws depend on its own data, base and seed only: its keys are its own, it rests once it has climbed
+until its whole group has, and steps are numbered alike whatever the others need.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from thermocline.draws import Array, Draws
+from thermocline.many.program import (
+    Paths,
+    Start,
+    adapt_group,
+    advance_group,
+    count_inside,
+    keys_of,
+    start_group,
+    target_mesh,
+    where_active,
+)
+from thermocline.methods import Method
+from thermocline.methods.tuning import Tuning
+from thermocline.paths import Path
+from thermocline.precision import to_numpy
+from thermocline.progress import Reporter
+from thermocline.result import BaseDraws
+from thermocline.run import BUFFER_BYTES, MOST_STEPS_A_CHUNK, Pace, Watch, concatenate, no_draws, to_chains, with_chunk
+from thermocline.schedule import CLIMB, MOST_CLIMBS, PHASES, SAMPLING, WARMUP, warmup_rounds
+
+NUM_BASE_DRAWS = 512  # a target
+NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains of a target
+SUPPORT_ROUNDS = 128  # of as many base draws, for targets whose support some of them miss
+
+
+class Plan(NamedTuple):
+    """How every target is run."""
+
+    method: Method
+    num_chains: int
+    num_warmup: int
+    num_draws: int
+    chunk_size: int | None
+
+    @property
+    def num_kept(self) -> int:
+        """Draws of a round, a chain, that adaptation sees."""
+        return max(NUM_KEPT // self.num_chains, 8)
+
+    @property
+    def climb_steps(self) -> int:
+        """Of a round of the first climb."""
+        return max(4, 64 // self.num_chains)
+
+    @property
+    def first_warmup_step(self) -> int:
+        """After the longest climb there can be: keys must not depend on how long it was."""
+        return MOST_CLIMBS * self.climb_steps
+
+    @property
+    def first_sampling_step(self) -> int:
+        return self.first_warmup_step + self.num_warmup
+
+    @property
+    def num_steps(self) -> int:
+        return self.first_sampling_step + self.num_draws
+
+
+class Runs(NamedTuple):
+    """What targets leave: every leaf has a leading axis over them, in NumPy."""
+
+    seed: np.ndarray
+    log_zeta: Array
+    base_draws: BaseDraws
+    num_bad: Array  # of them, where r is NaN or +inf
+    support: np.ndarray  # how many fresh base draws fell on the target's support, and of how many
+    tuning: Tuning
+    states: Any
+    warmup_gradients: np.ndarray
+    draws: Draws  # (target, chain, draw)
+
+
+class Standing(NamedTuple):
+    """A group on its way."""
+
+    tuning: Tuning
+    states: Any
+    warmup_gradients: np.ndarray
+
+
+class Course(NamedTuple):
+    """The compiled steps of one group, how fast they go, and who is told."""
+
+    program: Callable[..., Any]
+    plan: Plan
+    pace: Pace
+    watch: Watch
+    reporter: Reporter
+
+    def chunks(self, phase: int, standing: Standing, first_step: int, length: int) -> Iterator[tuple[Any, int, Draws]]:
+        """Take `length` steps; yields the states, how many steps there were before this chunk, and its draws.
+
+        The draws' leading axes are (target and chain together, draw), as the functions of one run have them.
+        """
+        states, offset = standing.states, 0
+        while offset < length:
+            count = min(self.pace.steps, length - offset)
+            with self.watch.timing(PHASES[phase]):
+                states, buffer = self.program(standing.tuning, states, first_step + offset, count)
+                chunk = to_chains(Draws(*(leaf.reshape(len(leaf), -1, *leaf.shape[3:]) for leaf in buffer)), count)
+            self.pace.learn(count, self.watch.last)
+            self.reporter.advance(0 if phase == CLIMB else count, int(chunk.num_gradients.sum()))
+            yield states, offset, chunk
+            offset += count
+
+    def by_target(self, draws: Draws) -> Draws:
+        """From (target and chain, draw) to (target, chain, draw)."""
+        return Draws(*(leaf.reshape(-1, self.plan.num_chains, *leaf.shape[1:]) for leaf in draws))
+
+
+class Group(NamedTuple):
+    """A group of targets, ready to run."""
+
+    seeds: np.ndarray
+    keys: jax.Array
+    paths: Paths
+    start: Start
+    num_inside: np.ndarray  # fresh base draws on the target's support
+    course: Course
+
+    @property
+    def is_usable(self) -> np.ndarray:
+        """Whose density is a number at every draw of the base, and positive at some."""
+        return (np.asarray(self.start.num_bad) == 0) & (self.num_inside > 0)
+
+
+def begin_group(
+    shared_key: jax.Array, seeds: np.ndarray, paths: Paths, plan: Plan, watch: Watch, reporter: Reporter
+) -> Group:
+    """Draw from the bases, place the chains, and compile their steps."""
+    with watch.timing("compile"):
+        keys = keys_of(seeds)
+        start = start_group(keys, plan.method, paths, num_chains=plan.num_chains, num_draws=NUM_BASE_DRAWS)
+        paths = Paths(Path(paths.path.target, paths.path.base, start.log_zeta), paths.is_shared)
+        mesh, row = target_mesh(len(seeds)), start.base_draws.position.shape[-1] + 8
+        capacity = int(np.clip(BUFFER_BYTES / (8 * len(seeds) * plan.num_chains * row), 1, MOST_STEPS_A_CHUNK))
+        states = jax.device_put(start.states, NamedSharding(mesh, PartitionSpec("targets")))  # as steps return them
+        program = partial(advance_group, shared_key, keys, plan.method, paths, capacity=capacity, mesh=mesh)
+        jax.block_until_ready(program(start.tuning, states, 0, 0))
+    num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
+    course = Course(program, plan, Pace(plan.chunk_size, capacity), watch, reporter)
+    return Group(seeds, keys, paths, start._replace(states=states), num_inside, course)
+
+
+def finish_group(group: Group) -> Runs:
+    """Climb, warm up, freeze and sample."""
+    start, course, plan = group.start, group.course, group.course.plan
+    standing = Standing(start.tuning, start.states, np.zeros(len(group.seeds), int))
+    if plan.num_warmup > 0:
+        standing = climb(course, standing, group.is_usable)
+    step, lengths = plan.first_warmup_step, warmup_rounds(plan.num_warmup)
+    for index, length in enumerate(lengths):
+        standing = take_round(course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
+        step += length
+    chunks = list(course.chunks(SAMPLING, standing, plan.first_sampling_step, plan.num_draws))
+    draws = course.by_target(concatenate([chunk for _, _, chunk in chunks]))
+    known = start.log_zeta, start.base_draws, start.num_bad, count_support(group)
+    return to_numpy(Runs(group.seeds, *known, standing.tuning, chunks[-1][0], standing.warmup_gradients, draws))
+
+
+def climb(course: Course, standing: Standing, is_usable: np.ndarray) -> Standing:
+    """Until every target that can be sampled has been up its path; those that have rest meanwhile."""
+    steps = course.plan.climb_steps
+    for index in range(MOST_CLIMBS):
+        learning = standing.tuning.learning
+        is_climbing = is_usable & (learning is not None and ~np.asarray(learning.window.is_open))
+        if not is_climbing.any():
+            break
+        after = take_round(course, CLIMB, standing, index * steps, steps, is_last=False)
+        tuning, states = (where_active(is_climbing, new, old) for new, old in zip(after[:2], standing[:2], strict=True))
+        states = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), states, after.states)
+        standing = Standing(tuning, states, np.where(is_climbing, after.warmup_gradients, standing.warmup_gradients))
+    return standing
+
+
+def take_round(
+    course: Course, phase: int, standing: Standing, first_step: int, length: int, *, is_last: bool
+) -> Standing:
+    """A round of warm-up, and what is learned from its share of the draws."""
+    kept, gradients, states = None, standing.warmup_gradients, standing.states
+    for states, offset, chunk in course.chunks(phase, standing, first_step, length):  # noqa: B007
+        kept = with_chunk(no_draws(chunk, course.plan.num_kept) if kept is None else kept, chunk, offset, length)
+        gradients = gradients + chunk.num_gradients.reshape(len(gradients), -1).sum(axis=1)
+    assert kept is not None, "a round has steps"
+    with course.watch.timing("adapt"):
+        tuning = adapt_group(course.plan.method, standing.tuning, course.by_target(kept), is_last)
+        return Standing(jax.block_until_ready(tuning), states, gradients)
+
+
+def count_support(group: Group) -> np.ndarray:
+    """How many base draws fell on each target's support and of how many; many more where some did not.
+
+    All, where the law has an atom at the base and so needs no such correction.
+    """
+    num_drawn = np.full(len(group.seeds), NUM_BASE_DRAWS)
+    is_wanted = group.is_usable & ~np.asarray(group.start.visits_base)
+    num_inside = np.where(is_wanted | ~group.is_usable, group.num_inside, num_drawn)
+    is_partial = is_wanted & (num_inside < num_drawn)
+    for index in range(SUPPORT_ROUNDS if is_partial.any() else 0):
+        more = np.asarray(count_inside(group.keys, group.paths, index, num_draws=NUM_BASE_DRAWS))
+        num_inside, num_drawn = num_inside + is_partial * more, num_drawn + is_partial * NUM_BASE_DRAWS
+    return np.stack([num_inside, num_drawn], axis=1)

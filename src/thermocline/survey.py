@@ -1,0 +1,55 @@
+"""After a run: every mode that starts or chains have found, with its mass by importance sampling."""
+
+import jax
+import numpy as np
+
+from thermocline.bases import BaseFit
+from thermocline.bases.population import adapt_population, learn_from
+from thermocline.explore import Exploration
+from thermocline.modes.census import KnownModes, known_modes
+from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, is_new, local_fits, mixture_of, moments, refitted
+from thermocline.modes.search import GROUP, Found, find_modes, spread_starts
+from thermocline.result import systematic_resample
+from thermocline.target import Target
+
+
+def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[KnownModes, int]:
+    """What is known of the modes after a run, and the gradients it took.
+
+    A base that came without a search for modes gets one here, from starts spread widely and from its own draws:
+    that a base was given does not mean that it covers the target.
+    """
+    found, fits = searched(seed, target, went) if fit.modes is None else fit.modes
+    spent = found.num_gradients if fit.modes is None else 0
+    draws = resampled(went, seed)
+    later = find_modes(target, draws, found)
+    spent += later.num_gradients - found.num_gradients
+    fits = [*fits, *(new for new in local_fits(later) if new.found_by == "draws" and is_new(new, fits))]
+    if not fits:
+        mean, covariance = moments(draws, np.full(len(draws), 1 / len(draws)))
+        covariance = covariance + 1e-9 * np.trace(covariance) / len(mean) * np.eye(len(mean))
+        fits = [LocalFit(mean, covariance, 0.0, mean, np.nan, "draws", np.nan)]
+    fits = sorted(fits, key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
+    mixture = learn_from(mixture_of(fits, target.initial_position), draws, np.zeros(len(draws)))
+    known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later.unseen)
+    return known, spent
+
+
+def searched(seed: int, target: Target, went: Exploration) -> tuple[Found, list[LocalFit]]:
+    """Modes and local fits for a run whose base was given."""
+    starts = spread_starts(target, seed)
+    draws = went.base_draws.position[: len(starts) // 2]
+    starts[len(starts) - len(draws) :] = draws
+    found = find_modes(target, starts)
+    fits = local_fits(found)[:MOST_COMPONENTS]
+    if fits:
+        mixture, _, _ = adapt_population(jax.random.key(seed), target, mixture_of(fits, target.initial_position))
+        fits = refitted(fits, mixture)
+    return found, fits
+
+
+def resampled(went: Exploration, seed: int) -> np.ndarray:
+    """Draws of the chains, equally weighted for the target, as many as climb at once."""
+    draws = went.outcome.draws
+    index = systematic_resample(draws.log_weight_target.ravel(), GROUP, seed)
+    return draws.position.reshape(-1, draws.position.shape[-1])[index]

@@ -1,0 +1,131 @@
+"""Boltzmann machines counted state by state, their relaxations by importance sampling, and the authors' numbers."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from benchmarks.boltzmann import random_machine
+from tests import study_boltzmann as boltzmann
+from tests.study_problems import random_directions
+from tests.test_study_problems import NUM_DRAWS, check_by_importance, evaluate
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+def brute_force(weights, biases):
+    states = boltzmann.all_states(len(biases))
+    energies = 0.5 * np.einsum("si,ij,sj->s", states, weights, states) + states @ biases
+    return states, energies
+
+
+@pytest.mark.parametrize("num_units", [6, 10])
+def test_enumeration_equals_brute_force(num_units):
+    """Uneven parts too, and biases large enough to matter."""
+    weights, biases = random_machine(num_units, 4)
+    biases = 5 * biases
+    moments = boltzmann.enumerate_machine(weights, biases)
+    states, energies = brute_force(weights, biases)
+    probability = np.exp(energies - logsumexp(energies))
+    assert abs(moments.log_partition - np.logaddexp.reduce(energies)) < 1e-9
+    assert np.allclose(moments.mean, probability @ states)
+    assert np.allclose(moments.second, (states.T * probability) @ states)
+
+
+def small_relaxation():
+    pytest.importorskip("cvxpy")
+    weights, biases = random_machine(6, 5)
+    biases = 5 * biases
+    shift = boltzmann.smallest_shift(weights)
+    return boltzmann.relaxation("small", weights, biases, shift), weights, shift
+
+
+def test_small_relaxation_by_importance_from_its_wider_components():
+    problem, weights, shift = small_relaxation()
+    root, biases = problem.target.data["root"], problem.target.data["biases"]
+    assert root.shape[1] < 6, "the programme's solution is singular"
+    assert np.allclose(root @ root.T, weights + np.diag(shift), atol=1e-4)
+    states, energies = brute_force(weights, biases)
+    generator = np.random.default_rng(6)
+    probability = np.exp(energies - logsumexp(energies))
+    chosen = generator.choice(len(states), NUM_DRAWS, p=probability)
+    draws = states[chosen] @ root + 1.2 * generator.normal(size=(NUM_DRAWS, root.shape[1]))
+    squares = np.sum(draws**2, axis=1)[:, None] - 2 * draws @ (states @ root).T + np.sum((states @ root) ** 2, axis=1)
+    log_parts = np.log(probability) - squares / (2 * 1.2**2) - root.shape[1] * np.log(1.2 * np.sqrt(2 * np.pi))
+    check_by_importance(problem, draws, logsumexp(log_parts, axis=1))
+
+
+def test_shift_is_the_optimum_of_the_programme():
+    """No step in 2000 random directions lowers the largest eigenvalue, and a multiple of the identity is worse."""
+    _, weights, shift = small_relaxation()
+    eigenvalues = np.linalg.eigvalsh(weights + np.diag(shift))
+    assert eigenvalues[0] > -1e-5
+    generator = np.random.default_rng(7)
+    steps = shift + 0.02 * random_directions(generator, 2000, 6)
+    others = np.linalg.eigvalsh(weights + steps[:, :, None] * np.eye(6))
+    others = others[:, -1] - np.minimum(others[:, 0], 0)  # lifted until feasible
+    assert np.all(others > eigenvalues[-1] - 1e-4)
+    assert eigenvalues[-1] < np.ptp(np.linalg.eigvalsh(weights))
+
+
+needs_machines = pytest.mark.skipif(not boltzmann.machines_folder().is_dir(), reason="the paper's machines are absent")
+
+
+@needs_machines
+@pytest.mark.parametrize("index", range(10))
+def test_log_partition_is_the_authors(index):
+    """Theirs follows from the relaxation's: tr E[x xᵀ] = D + tr(E[s sᵀ] W) + tr D gives the tr D they used.
+
+    They dropped directions of W + D that were only nearly null, hence the tolerance.
+    """
+    stored = np.load(boltzmann.machines_folder() / f"params_and_moms_{index}.npz")
+    weights, mean = stored["weights"], stored["expc_x"]
+    moments = boltzmann.enumerate_machine(weights, stored["biases"])
+    trace = np.trace(stored["covar_x"]) + mean @ mean - mean.size - np.sum(moments.second * weights)
+    theirs = stored["log_norm_const_x"] - 0.5 * (trace + mean.size * np.log(2 * np.pi)) + 30 * np.log(2)
+    assert abs(theirs - moments.log_partition) < 5e-4
+
+
+def machine_draws(weights, biases, number, generator):
+    """Exact draws of a machine of 30 units: the first 20 from their table of 2²⁰, the rest unit by unit given them."""
+    states = boltzmann.all_states(10)
+    first, middle, last = slice(0, 10), slice(10, 20), slice(20, 30)
+
+    def own(part):
+        return 0.5 * np.sum(states @ weights[part, part] * states, axis=1) + states @ biases[part]
+
+    to_last = [np.exp(states @ weights[part, last] @ states.T) for part in (first, middle)]
+    table = (to_last[0] * np.exp(own(last))) @ to_last[1].T
+    table *= np.exp(states @ weights[first, middle] @ states.T + own(first)[:, None] + own(middle))
+    index = generator.choice(2**20, number, p=(table / table.sum()).ravel())
+    row, column = np.divmod(index, 2**10)
+    conditional = to_last[0][row] * to_last[1][column] * np.exp(own(last))
+    cumulative = np.cumsum(conditional, axis=1)
+    final = np.sum(cumulative < generator.uniform(size=(number, 1)) * cumulative[:, -1:], axis=1)
+    return np.concatenate([states[row], states[column], states[final]], axis=1)
+
+
+@needs_machines
+def test_relaxation_by_exact_draws(monkeypatch, tmp_path):
+    """E[q/p] = 1/Z over draws of the relaxation, for a normalised q inside it; and E[tanh] is E[s]."""
+    pytest.importorskip("cvxpy")
+    monkeypatch.setattr(boltzmann, "CACHE", tmp_path)
+    problem, again = boltzmann.boltzmann(4), boltzmann.boltzmann(4)
+    assert problem.log_evidence == again.log_evidence, "the second comes from the cache"
+    stored = np.load(boltzmann.machines_folder() / "params_and_moms_4.npz")
+    root, generator, number = problem.target.data["root"], np.random.default_rng(8), 20_000
+    states = machine_draws(stored["weights"], stored["biases"], number, generator)
+    draws = states @ root + generator.normal(size=(number, root.shape[1]))
+    log_density, values = evaluate(problem, draws)
+    assert abs(values.mean() - problem.mean) < 4 * values.std() / np.sqrt(number)
+
+    kept, counts = np.unique(states[: number // 2], axis=0, return_counts=True)  # and tested on the other half
+    centres, rest = kept @ root, draws[number // 2 :]
+    squares = np.sum(rest**2, axis=1)[:, None] - 2 * rest @ centres.T + np.sum(centres**2, axis=1)
+    log_q = logsumexp(np.log(counts / counts.sum()) - squares / (2 * 0.8), axis=1)
+    log_q -= 0.5 * root.shape[1] * np.log(2 * np.pi * 0.8)
+    log_ratio = log_q - log_density[number // 2 :]
+    ratio = np.exp(log_ratio - log_ratio.max())
+    error = ratio.std() / ratio.mean() / np.sqrt(ratio.size)
+    estimate = -(np.log(ratio.mean()) + log_ratio.max())
+    assert error < 0.02
+    assert abs(estimate - problem.log_evidence) < 4 * error
