@@ -10,6 +10,7 @@ from scipy.stats import norm
 import thermocline as tc
 from thermocline.estimators import Estimate
 from thermocline.many import ManyResults, sample_many
+from thermocline.many.checks import check_sum
 from thermocline.many.result import sum_of
 
 NUMBER, DIMENSION = 10, 3
@@ -118,6 +119,9 @@ def test_without_positions_the_evidence_and_the_checks_are_the_same(results):
     assert lean[1].checks == results[1].checks
     assert lean[1].parameters == {}
     assert "log Z" in lean[1].summary()
+    assert lean[1].kl_base_to_target == results[1].kl_base_to_target
+    with pytest.raises(tc.ThermoclineError, match="positions=True"):
+        lean[1].expectation(lambda p: p["y"])
 
 
 def test_one_target_that_is_not_a_number_fails_alone(results):
@@ -189,18 +193,31 @@ def test_the_summary_names_targets(results):
     assert "target" in text
 
 
-def test_p_values_of_many_targets_are_corrected(results):
-    """One p below the limit of a single target, among a hundred and more, is chance."""
-    checks = {i: results.checks_of(i) for i in range(NUMBER)}
-    passed = [tuple(replace(check, status="ok") for check in checks[i]) for i in range(NUMBER)]
+def test_what_chance_gives_to_one_among_many_is_not_held_against_all(results):
+    passed = [tuple(replace(check, status="ok") for check in results.checks_of(i)) for i in range(NUMBER)]
 
-    def verdict(p):
-        low = tuple(replace(check, value=p, status="suspect") if "(p)" in check.name else check for check in passed[0])
-        return replace(results, known_checks=dict(enumerate([low, *passed[1:]]))).verdict
+    def verdict(name, value, status):
+        changed = tuple(replace(c, value=value, status=status) if c.name.endswith(name) else c for c in passed[0])
+        return replace(results, known_checks=dict(enumerate([changed, *passed[1:]]))).verdict
 
-    assert verdict(9e-4) == "ok"
-    assert verdict(1e-7) == "suspect"
-    assert verdict(1e-12) == "failed"
+    assert verdict("(p)", 9e-4, "suspect") == "ok"
+    assert verdict("(p)", 1e-7, "failed") == "suspect"
+    assert verdict("(p)", 1e-12, "failed") == "failed"
+    assert verdict("degrees of freedom of the error", 3, "suspect") == "ok"
+    assert verdict("round trips", 6, "suspect") == "suspect"
+    assert verdict("round trips", 1, "failed") == "failed"
+
+
+def test_the_sum_has_checks_of_its_own():
+    """A difference between halves, or a bias, that no single target shows."""
+    joint, none = Estimate(0.0, 1.0, 500.0), Estimate(0.0, 0.1, 99.0)
+
+    def statuses(first, bias):
+        return [check.status for check in check_sum(joint, Estimate(first, 1.4, 500.0), joint, bias)]
+
+    assert statuses(0.0, none) == ["ok", "ok", "ok"]
+    assert statuses(7.0, none) == ["ok", "suspect", "ok"]
+    assert statuses(0.0, Estimate(-1.2, 0.1, 99.0)) == ["ok", "ok", "suspect"]
 
 
 def test_degrees_of_freedom_of_a_sum():

@@ -10,7 +10,9 @@ from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import BaseFit, Gaussian, Mixture
 from thermocline.bases.advi import fit_advi
+from thermocline.bases.moments import fit_moments
 from thermocline.bases.population import Population, adapt_population, draw_population, learn_from
+from thermocline.bases.weighted import systematic_resample
 from thermocline.explore import Exploration, Lengths, explore
 from thermocline.methods import GibbsTempering
 from thermocline.modes.local_mixture import (
@@ -20,13 +22,11 @@ from thermocline.modes.local_mixture import (
     is_new,
     local_fits,
     mixture_of,
-    moments,
     refitted,
 )
 from thermocline.modes.search import GROUP, Found, find_modes, spread_starts
 from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.progress import Reporter, reporter_for
-from thermocline.result import systematic_resample
 from thermocline.target import Target, check_target
 
 GOOD_SHARE = 0.3  # effective share of a fit's own draws from which it needs no pilot
@@ -37,7 +37,7 @@ PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
 BROAD_WEIGHT = 0.05  # of the component that goes on looking for modes between and around those known
 WORTH_A_PILOT = 0.5  # nats of divergence from the target that one pilot saved for another to follow
 WORTH_A_MIXTURE = 0.1  # nats of divergence from the target that more components must save
-RICH = 16  # components of a mixture for modes that no Gaussian fits
+RICH = 15  # components, and a broad one, of a mixture for modes that no Gaussian fits
 FEWEST_EFFECTIVE = 50  # draws of the pool that must count for it to tell
 
 
@@ -126,9 +126,7 @@ def variational_fit(target: Target, seed: int) -> tuple[LocalFit, int, tuple[str
     return fitted, fit.num_gradients, fit.story
 
 
-def with_variational(
-    target: Target, found: Found, variational: LocalFit, seed: int
-) -> tuple[Found, list[LocalFit]]:
+def with_variational(target: Target, found: Found, variational: LocalFit, seed: int) -> tuple[Found, list[LocalFit]]:
     """The fits, where that of the mode to which most draws of the variational fit climb gives way to it."""
     generator = np.random.default_rng([seed, 0xAD71])
     deviations = np.sqrt(np.diag(variational.covariance))
@@ -158,14 +156,14 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     many modes.
     """
     pool, size = known.pool, known.pool.effective_share * known.pool.log_weight.size
-    gaussian = gaussian_of(pool, target)
-    kept = pruned(known.fits, target_error / 10)
-    fits = mixture_of(kept, target.initial_position)
     if has_many_modes(known.found) and not known.has_piloted:
-        return BaseFit(gaussian if size > FEWEST_EFFECTIVE else moments_of_mixture(fits), pool.log_evidence)
+        everything = mixture_of(known.fits, target.initial_position)
+        return BaseFit(fit_moments(everything).base, pool.log_evidence)
     if size < FEWEST_EFFECTIVE:
         fits = mixture_of(evened(known.fits), target.initial_position)
         return BaseFit(fits if len(known.fits) > 1 else fits.component(0), pool.log_evidence)
+    kept = pruned(known.fits, target_error / 10)
+    fits, gaussian = mixture_of(kept, target.initial_position), gaussian_of(pool, target)
     halves = pool.part(slice(0, None, 2)), pool.part(slice(1, None, 2))
     candidates: list[Any] = [gaussian]
     if len(kept) > 1:
@@ -179,39 +177,23 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     return BaseFit(best, pool.log_evidence)
 
 
-def moments_of_mixture(mixture: Mixture) -> Gaussian:
-    """The Gaussian with a mixture's mean and covariance (the paper's proposal)."""
-    weight, means = np.exp(mixture.log_weights), np.asarray(mixture.centres())
-    scales = np.asarray(mixture.components.scale_tril)
-    mean, between = moments(means, weight)
-    covariance = between + np.einsum("k,kij,klj->il", weight, scales, scales)
-    return Gaussian.from_covariance(to_numpy(ravel_pytree(mixture.component(0).mean)[1](jnp.asarray(mean))), covariance)
-
-
 def enriched(mixture: Mixture, pool: Population) -> Mixture:
     """More components than modes, started at draws of the pool: for modes that no Gaussian fits, bent or ringed."""
     number = mixture.num_components
     extra = RICH - number
     index = systematic_resample(pool.log_weight, extra, 0)
-    weight = np.exp(pool.log_weight - pool.log_weight.max())
-    _, covariance = moments(pool.position, weight / weight.sum())
+    covariance = fit_moments(mixture).base.covariance()
     scale = np.linalg.cholesky(covariance * RICH ** (-2 / len(covariance)) + 1e-12 * np.eye(len(covariance)))
     unravel = ravel_pytree(mixture.component(0).mean)[1]
     added = [Gaussian(to_numpy(unravel(jnp.asarray(pool.position[i]))), scale).whitened() for i in index]
     log_weights = np.append(mixture.log_weights[:number] + np.log(number / RICH), np.full(extra, -np.log(RICH)))
     start = Mixture.of([*(mixture.component(i) for i in range(number)), *added], log_weights)
-    return learn_from(start, pool.position, pool.log_weight, num_steps=40)
+    return broadened(learn_from(start, pool.position, pool.log_weight))
 
 
 def gaussian_of(pool: Population, target: Target) -> Gaussian:
     """The Gaussian with the pool's mean and covariance (the paper's proposal)."""
-    weight = np.exp(pool.log_weight - pool.log_weight.max())
-    mean, covariance = moments(pool.position, weight / weight.sum())
-    size, dimension = pool.effective_share * pool.log_weight.size, len(mean)
-    kept = size / (size + dimension + 2)
-    covariance = kept * covariance + (1 - kept) * np.diag(np.diag(covariance) + 1e-12)
-    unravel = ravel_pytree(target.initial_position)[1]
-    return Gaussian.from_covariance(to_numpy(unravel(jnp.asarray(mean))), covariance)
+    return fit_moments((pool.position, pool.log_weight), like=target.initial_position).base
 
 
 def pruned(fits: list[LocalFit], most_lost: float) -> list[LocalFit]:
@@ -228,10 +210,12 @@ def evened(fits: list[LocalFit]) -> list[LocalFit]:
     return [fit._replace(log_mass=max(fit.log_mass, heaviest - np.log(20))) for fit in fits]
 
 
-def broadened(mixture: Mixture, pool: Population, target: Target) -> Mixture:
-    """The mixture with a broad component over all of it, which goes on looking for modes."""
+def broadened(mixture: Mixture) -> Mixture:
+    """The mixture with a broad component over all of it, which goes on looking for modes; if there is room for one."""
     number = mixture.num_components
-    gaussian = gaussian_of(pool, target)
+    if number == len(mixture.log_weights):
+        return mixture
+    gaussian = fit_moments(mixture).base
     broad = Gaussian(gaussian.mean, np.sqrt(2.0) * np.asarray(gaussian.scale_tril)).whitened()
     log_weights = np.append(mixture.log_weights[:number] + np.log1p(-BROAD_WEIGHT), np.log(BROAD_WEIGHT))
     return Mixture.of([*(mixture.component(i) for i in range(number)), broad], log_weights)
@@ -254,7 +238,7 @@ def _log_densities(base: Any, target: Target, positions: jax.Array) -> jax.Array
 
 def after_pilot(known: Knowledge, target: Target, fit: BaseFit, seed: int, reporter: Reporter) -> Knowledge:
     """A short run on the path from the present base, and what it adds."""
-    base = broadened(fit.base, known.pool, target) if isinstance(fit.base, Mixture) else fit.base
+    base = broadened(fit.base) if isinstance(fit.base, Mixture) else fit.base
     base = cast(base, str(known.pool.position.dtype))
     went = explore(seed, target, base, fit.log_zeta, GibbsTempering(), PILOT, reporter)
     draws = went.outcome.draws

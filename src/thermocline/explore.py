@@ -57,7 +57,7 @@ def explore(
     """Run `method` on the path from `base` to `target`; both are already of the precision in force."""
     key_base, key_start, key_run = keys_of(seed)
     path, base_draws, log_support = prepare(key_base, target, base, log_zeta)
-    metric = metric_of(initial_scale(base, base_draws.position), centres_of(base))
+    metric = metric_of(initial_scale(base, base_draws.position), centres_of(base, base_draws.position))
     tuning, visits_base = first_tuning(method, metric, base_draws.log_ratio)
     states = start(key_start, method, path, tuning, starts(base_draws, lengths.num_chains))
     log_support = CERTAIN if visits_base else log_support

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from thermocline import estimators, storage
+from thermocline.bases.weighted import systematic_resample
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
 from thermocline.draws import Draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
-from thermocline.estimators.evidence import relative
 from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
 from thermocline.modes.census import KnownModes, Mode, census
 from thermocline.paths import Ladder, Learned
@@ -265,15 +265,6 @@ def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
 @jax.jit
 def _log_weights(law: Any, betas: jax.Array) -> jax.Array:
     return jax.vmap(law.log_weight)(betas)
-
-
-def systematic_resample(log_weight: np.ndarray, num_draws: int, seed: int) -> np.ndarray:
-    """Indices of equally weighted draws, in random order: each appears within one of its expected count."""
-    generator = np.random.default_rng(seed)
-    weight, _ = relative(log_weight)
-    cumulative = np.cumsum(weight) / weight.sum()
-    points = (np.arange(num_draws) + generator.uniform()) / num_draws
-    return generator.permutation(np.minimum(np.searchsorted(cumulative, points), weight.size - 1))
 
 
 def load(path: str | FilePath) -> Result:

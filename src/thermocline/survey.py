@@ -5,11 +5,11 @@ import numpy as np
 
 from thermocline.bases import BaseFit
 from thermocline.bases.population import adapt_population, learn_from
+from thermocline.bases.weighted import systematic_resample
 from thermocline.explore import Exploration
 from thermocline.modes.census import KnownModes, known_modes
 from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, is_new, local_fits, mixture_of, moments, refitted
 from thermocline.modes.search import GROUP, Found, find_modes, spread_starts
-from thermocline.result import systematic_resample
 from thermocline.target import Target
 
 

@@ -77,13 +77,13 @@ def test_components_without_draws_are_kept_or_dropped():
     seen = jnp.asarray(positions[label != 2])
     weights = jnp.ones(len(seen))
     run = jax.jit(expectation_maximisation)
-    kept = run(truth(), seen, weights, keep=True)
+    kept = run(truth(), seen, weights, keep=jnp.ones(4, bool))
     np.testing.assert_allclose(np.exp(kept.log_weights[2]), WEIGHTS[2], rtol=1e-12)
     np.testing.assert_allclose(kept.components.mean[2], MEANS[2], rtol=1e-12)
     np.testing.assert_allclose(kept.components.scale_tril[2], np.linalg.cholesky(COVARIANCES[2]), rtol=1e-12)
     assert abs(np.exp(kept.log_weights[0]) - 0.8 * 0.5 / 0.8) < 4.5 * np.sqrt(0.25 / len(seen))
     assert float(jnp.sum(jnp.exp(kept.log_weights))) == pytest.approx(1.0)
-    for keep in (False, jnp.array([True, True, False, True])):
+    for keep in (jnp.zeros(4, bool), jnp.array([True, True, False, True])):
         dropped = run(truth(), seen, weights, keep=keep)
         assert dropped.num_components == 2
         assert float(jnp.sum(jnp.exp(dropped.log_weights))) == pytest.approx(1.0)

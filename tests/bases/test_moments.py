@@ -59,7 +59,7 @@ def test_weighted_draws_recover_the_target_of_the_weights():
 
 def test_a_result_brings_its_weights_and_its_evidence():
     generator = np.random.default_rng(1)
-    draws = generator.normal(size=(4, 500, 2)) + [1.0, -1.0]
+    draws = generator.normal([1.0, -1.0], size=(4, 500, 2))
     result = SimpleNamespace(
         unconstrained={"p.x": draws[..., 0], "p.y": draws[..., 1]},
         template={"p": {"x": "p.x", "y": "p.y"}},

@@ -92,7 +92,11 @@ def initial_scale(base: NormalisedDensity, draws: jax.Array | np.ndarray) -> jax
     return jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
 
 
-def centres_of(base: NormalisedDensity) -> jax.Array | None:
-    """The components' means of a mixture of several; None for any other base."""
-    centres = getattr(base, "centres", None)
-    return None if centres is None else centres()
+def centres_of(base: NormalisedDensity, draws: jax.Array | np.ndarray, *, number: int = 64) -> jax.Array:
+    """The components' means of a mixture, or the mean of any other base, repeated to `number` rows.
+
+    The same number for all, so that what depends on it is compiled once.
+    """
+    stated = getattr(base, "centres", None)
+    centres = jnp.mean(draws, axis=0, keepdims=True) if stated is None else stated()
+    return jnp.concatenate([centres, jnp.broadcast_to(centres[:1], (max(number - len(centres), 0), centres.shape[1]))])

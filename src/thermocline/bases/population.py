@@ -1,11 +1,11 @@
 """Population Monte Carlo: a Gaussian mixture drawn to the target by importance sampling (Cappé et al. 2008).
 
-Each round draws from the mixture, weights for the target, and takes one step of expectation maximisation, which
-lowers the divergence from the target to the mixture: it covers modes where variational fits choose one.
+Each round draws from the mixture, weights the draws for the target, and fits the mixture to them, which lowers the
+divergence from the target to the mixture: it covers modes where variational fits choose one.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,17 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import fresh_draws
+from thermocline.bases.expectation_maximisation import expectation_maximisation
 from thermocline.bases.gaussian import Gaussian
 from thermocline.bases.mixture import Mixture
+from thermocline.bases.weighted import systematic_resample
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
 NUM_DRAWS = 4096
 MOST_ROUNDS = 10
 LEAST_SHARE = 0.02  # of draws that must be effective for a round to be learned from
+NUM_STEPS = 40  # of expectation maximisation
 LEAST_WEIGHT = 1e-3  # of a component, so that a mode once known goes on being looked at
 GAIN = 1.02  # of the effective share that makes another round worth it
 
@@ -72,7 +75,7 @@ def adapt_population(key: jax.Array, target: Target, mixture: Mixture) -> tuple[
     best, best_population = mixture, draw_population(jax.random.fold_in(key, 0), target, mixture)
     num_rounds = 1
     while num_rounds < MOST_ROUNDS and best_population.effective_share > LEAST_SHARE:
-        current = to_numpy(_updated(best, best_population.position, best_population.log_weight))
+        current = learn_from(best, best_population.position, best_population.log_weight)
         population = draw_population(jax.random.fold_in(key, num_rounds), target, current)
         num_rounds += 1
         if not is_better(population, best_population):
@@ -88,42 +91,23 @@ def is_better(population: Population, than: Population) -> bool:
     return bool(lost < 2 * chance and population.effective_share > GAIN * than.effective_share)
 
 
-def learn_from(mixture: Mixture, positions: np.ndarray, log_weight: np.ndarray, *, num_steps: int = 20) -> Mixture:
-    """Expectation maximisation from `mixture` on weighted draws."""
-    for _ in range(num_steps):
-        mixture = _updated(mixture, positions, log_weight)
-    return to_numpy(mixture)
+def learn_from(mixture: Mixture, positions: np.ndarray, log_weight: np.ndarray) -> Mixture:
+    """The mixture after expectation maximisation on weighted draws; a mode once known goes on being looked at.
+
+    Whatever their number, as many are resampled as a population has: one size, one program.
+    """
+    index = systematic_resample(log_weight, NUM_DRAWS, 0)
+    return to_numpy(_learn(mixture, positions[index]))
 
 
 @jax.jit
-def _updated(mixture: Mixture, positions: jax.Array, log_weight: jax.Array) -> Mixture:
-    """One step of expectation maximisation on weighted draws, each component shrunk towards what it was."""
-    template, dimension = mixture.component(0).mean, positions.shape[1]
-    unravel = ravel_pytree(template)[1]
-    weight = jax.nn.softmax(log_weight)
-    log_densities = jax.vmap(lambda position: mixture.log_densities(unravel(position)))(positions)
-    shares = weight[:, None] * jax.nn.softmax(log_densities, axis=1)  # (draw, component)
-
-    def component(share: jax.Array, old: Gaussian) -> Any:
-        mean, scale = ravel_pytree(old.mean)[0], old.scale_tril
-        total = jnp.maximum(jnp.sum(share), 1e-30)
-        size = total**2 / jnp.maximum(jnp.sum(share**2), 1e-30)
-        size = jnp.where(jnp.sum(share) > 1e-20, size, 0.0)
-        kept = (dimension + 2) / (dimension + 2 + size)
-        centre = (share @ positions) / total
-        new_mean = jnp.where(size > 0, (1 - 0.5 * kept) * centre + 0.5 * kept * mean, mean)
-        centred = positions - new_mean
-        spread = (centred.T * share) @ centred / total
-        covariance = (1 - kept) * spread + kept * scale @ scale.T
-        factor = jnp.linalg.cholesky(covariance)
-        usable = jnp.all(jnp.isfinite(factor)) & (size > 0)
-        return jnp.where(usable, new_mean, mean), jnp.where(usable, factor, scale)
-
-    means, scales = jax.vmap(component)(shares.T, mixture.components)
-    mass = jnp.sum(shares, axis=0)
-    old = jnp.asarray(mixture.log_weights)
-    log_weights = jnp.where(jnp.isneginf(old), -jnp.inf, jnp.log(jnp.maximum(mass / jnp.sum(mass), LEAST_WEIGHT)))
-    identity = jnp.eye(dimension, dtype=scales.dtype)
+def _learn(mixture: Mixture, positions: jax.Array) -> Mixture:
+    weights = jnp.full(len(positions), 1 / len(positions))
+    fitted = expectation_maximisation(mixture, positions, weights, most_steps=NUM_STEPS)
+    is_padding = jnp.isneginf(jnp.asarray(mixture.log_weights))
+    log_weights = jnp.where(is_padding, -jnp.inf, jnp.maximum(fitted.log_weights, np.log(LEAST_WEIGHT)))
+    scales = fitted.components.scale_tril
+    identity = jnp.eye(positions.shape[1], dtype=positions.dtype)
     whitening = jax.vmap(lambda scale: jax.scipy.linalg.solve_triangular(scale, identity, lower=True))(scales)
-    components = Gaussian(jax.vmap(unravel)(means), scales, whitening)
+    components = Gaussian(fitted.components.mean, scales, whitening)
     return Mixture(components, log_weights - jax.nn.logsumexp(log_weights))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
@@ -10,10 +10,12 @@ import numpy as np
 
 from thermocline.assemble import assemble
 from thermocline.checks import Check, Verdict, verdict_of
-from thermocline.checks.check import at_least, at_most
+from thermocline.draws import Draws
+from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.explore import Exploration
+from thermocline.many.checks import check_sum, check_targets
 from thermocline.many.program import Paths, at
 from thermocline.many.run import Runs
 from thermocline.methods import Method
@@ -23,8 +25,7 @@ from thermocline.prepare import CERTAIN
 from thermocline.result import Result
 from thermocline.run import Outcome
 
-P_LIMITS = 1e-3, 1e-6  # those of a single target's checks
-BIAS_LIMITS = 0.5, 2.0  # of the joint log evidence, in its own errors
+DROPPED = "the draws of the parameters were not kept; call sample_many with positions=True for what needs them."
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
 
 
@@ -91,9 +92,8 @@ class ManyResults:
         """
         if self.log_evidences is None:
             return None
-        half = self.runs.draws.log_ratio.shape[2] // 2
-        first, second = (self._log_evidences(part).value for part in (slice(half), slice(half, None)))
-        shift = 0.5 * (first + second) - self.log_evidences.value
+        first, second = self._halves
+        shift = 0.5 * (first.value + second.value) - self.log_evidences.value
         error = shift.std(ddof=1) * np.sqrt(len(self)) if len(self) > 1 else np.inf
         return Estimate(float(shift.sum()), float(error), float(max(len(self) - 1, 1)))
 
@@ -115,35 +115,12 @@ class ManyResults:
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """What the verdict on all targets together rests on.
-
-        P-values count after Bonferroni's correction: of a thousand targets, one has a p of 0.001 by chance.
-        """
-        each = [self.checks_of(i) for i in range(len(self))]
-        verdicts = [verdict_of(tuple(check for check in checks if not is_p_value(check))) for checks in each]
-        p_values = [check.value for checks in each for check in checks if is_p_value(check)]
-        advice = "; summary() names the worst, and results[i].summary() says why."
-        found = [
-            at_most("targets that failed", verdicts.count("failed"), 0, -1, f"Some targets cannot be used{advice}"),
-            at_most(
-                "targets that are suspect", verdicts.count("suspect"), 0, len(self), f"Look at some targets{advice}"
-            ),
-            at_least(
-                "smallest p of all targets, corrected",
-                min(1.0, min(p_values, default=1.0) * len(p_values)),
-                *P_LIMITS,
-                f"A target disagrees with its base, or its chains with each other, beyond chance{advice}",
-            ),
-        ]
-        return tuple(found) if self.bias is None else (*found, self._check_bias(self.bias))
-
-    def _check_bias(self, bias: Estimate) -> Check:
-        """What is significant of the bias, against the joint error."""
-        joint: Any = self.log_evidence
-        significant = np.maximum(np.abs(bias.value) - 2 * bias.standard_error, 0.0) if len(self) > 1 else 0.0
-        share = 0.0 if significant == 0 else significant / joint.standard_error
-        advice = "The estimator's bias, which adds up over targets, is not small against the joint error: draw more."
-        return at_most("bias of the joint log Z, in its errors", share, *BIAS_LIMITS, advice)
+        """What the verdict on all targets together rests on."""
+        found = check_targets([self.checks_of(i) for i in range(len(self))])
+        if self.log_evidence is None or self.bias is None:
+            return tuple(found)
+        first, second = map(sum_of, self._halves)
+        return (*found, *check_sum(self.log_evidence, first, second, self.bias))
 
     def checks_of(self, place: int) -> tuple[Check, ...]:
         """The checks of one target, made once."""
@@ -162,6 +139,12 @@ class ManyResults:
         answer = "no evidence" if self.log_evidence is None else f"joint log Z = {self.log_evidence}"
         _, chains, draws = self.runs.draws.log_ratio.shape
         return f"<ManyResults of {len(self)} targets: {answer}, {chains} chains of {draws} draws each>"
+
+    @cached_property
+    def _halves(self) -> tuple[Estimate, Estimate]:
+        """The log evidence of every target from the first and from the second half of its draws."""
+        half = self.runs.draws.log_ratio.shape[2] // 2
+        return self._log_evidences(slice(half)), self._log_evidences(slice(half, None))
 
     def _log_evidences(self, part: slice) -> Estimate:
         draws, log_zeta = self.runs.draws, self.runs.log_zeta
@@ -187,14 +170,32 @@ class ManyResults:
             fitting = {"num_gradients": {}, "story": [f"target {index} of a call of sample_many"]}
             result = assemble(went, method, int(run.seed), precision, None, fitting)
         if not has_positions:
-            result = replace(result, draws=run.draws, parameters={}, unconstrained={}, template={})
+            result = without_parameters(result, run.draws)
         if index in self.known_checks:
             result.__dict__["checks"] = self.known_checks[index]  # where a cached property keeps its value
         return result
 
 
-def is_p_value(check: Check) -> bool:
-    return check.name.endswith("(p)")
+class EvidenceOnly(Result):
+    """A Result whose draws of the parameters were dropped: it knows evidence, partition function and verdict."""
+
+    def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> Any:
+        raise ThermoclineError(DROPPED)
+
+    def to_arviz(self) -> Any:
+        raise ThermoclineError(DROPPED)
+
+    def save(self, path: Any) -> None:
+        raise ThermoclineError(DROPPED)
+
+    def _map(self, function: Any) -> Any:
+        raise ThermoclineError(DROPPED)
+
+
+def without_parameters(result: Result, draws: Draws) -> Result:
+    """What is left of a result with draws that have no positions."""
+    kept = {entry.name: getattr(result, entry.name) for entry in fields(result)}
+    return EvidenceOnly(**kept | {"draws": draws, "parameters": {}, "unconstrained": {}, "template": {}})
 
 
 def log_support(support: np.ndarray) -> Estimate:

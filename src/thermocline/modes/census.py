@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.mixture import Mixture
-from thermocline.bases.population import draw_population
+from thermocline.bases.population import Population, draw_population
 from thermocline.draws import Draws
 from thermocline.estimators import Estimate, expectation
 from thermocline.estimators.convergence import path_ends
@@ -18,7 +18,7 @@ from thermocline.modes.local_mixture import LocalFit, mixture_of
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
-NUM_DRAWS = 8192  # of the local fits, for the masses
+NUM_POPULATIONS = 2  # drawn from the local fits, for the masses
 
 
 class KnownModes(NamedTuple):
@@ -58,7 +58,8 @@ class Mode:
 def known_modes(key: jax.Array, target: Target, fits: list[LocalFit], unseen: float) -> KnownModes:
     """Masses of the fits' basins from fresh draws of the fits."""
     mixture = mixture_of(fits, target.initial_position)
-    population = draw_population(key, target, mixture, num_draws=NUM_DRAWS)
+    parts = [draw_population(jax.random.fold_in(key, i), target, mixture) for i in range(NUM_POPULATIONS)]
+    population = Population(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
     basin = to_numpy(basins(mixture, population.position))
     largest = population.log_weight.max()
     weight = np.exp(population.log_weight - (largest if np.isfinite(largest) else 0.0))

@@ -24,7 +24,7 @@ class HMC:
     step_size: float | None = None
     num_steps: int = static(default=8)
     jitter: float = static(default=0.5)
-    target_acceptance: float = static(default=0.8)
+    target_acceptance: float = static(default=0.9)
 
     def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any) -> tuple[Any, Move]:
         key_momentum, key_accept = jax.random.split(keys.own)

@@ -1,0 +1,68 @@
+"""What the verdict on many targets together rests on: every target's checks, and what only their sum can show."""
+
+import numpy as np
+
+from thermocline.checks import Check, verdict_of
+from thermocline.checks.check import at_least, at_most
+from thermocline.estimators import Estimate
+from thermocline.estimators.convergence import difference_p_value
+
+P_LIMITS = 1e-3, 1e-6  # those of a single target's checks
+BIAS_LIMITS = 0.5, 2.0  # of the joint log evidence, in its own errors
+WHERE = "summary() names the worst, and results[i].summary() says why."
+
+
+def check_targets(each: list[tuple[Check, ...]]) -> list[Check]:
+    """How many targets are not ok, whatever the reason that chance alone does not give to one among many."""
+    verdicts = [verdict_of(tuple(check for check in checks if not is_chance(check))) for checks in each]
+    p_values = [check.value for checks in each for check in checks if is_p_value(check)]
+    return [
+        at_most("targets that failed", verdicts.count("failed"), 0, -1, f"Some targets cannot be used: {WHERE}"),
+        at_most("targets that are suspect", verdicts.count("suspect"), 0, len(each), f"Look at some targets: {WHERE}"),
+        at_least(
+            "smallest p of all targets, corrected",
+            min(1.0, min(p_values, default=1.0) * len(p_values)),
+            *P_LIMITS,
+            f"A target disagrees with its base, or its chains with each other, beyond chance: {WHERE}",
+        ),
+    ]
+
+
+def is_p_value(check: Check) -> bool:
+    return check.name.endswith("(p)")
+
+
+def is_chance(check: Check) -> bool:
+    """Whether a hundred sound targets will have some of these.
+
+    P-values, which Bonferroni's correction looks after; and few degrees of freedom of one error, to which a target
+    in a hundred is brought by a test of its chains at the level 0.01: there the sum has an error of its own.
+    """
+    return is_p_value(check) or (check.name == "degrees of freedom of the error" and check.status == "suspect")
+
+
+def check_sum(joint: Estimate, first: Estimate, second: Estimate, bias: Estimate) -> list[Check]:
+    """The joint log evidence: its error, what the halves of all chains say of it, and its bias."""
+    p_value = difference_p_value(first.value, first.standard_error, second.value, second.standard_error)
+    significant = max(abs(bias.value) - 2 * bias.standard_error, 0.0)
+    return [
+        at_least(
+            "degrees of freedom of the joint error",
+            joint.dof if np.isfinite(joint.value) else 0.0,
+            8,
+            3,
+            "The error of the joint log Z rests on too few independent pieces: run more or longer chains.",
+        ),
+        at_least(
+            "halves agree on the joint log Z (p)",
+            p_value if np.isfinite(joint.value) else np.nan,
+            *P_LIMITS,
+            "The first halves of all chains give another sum than the second: warm up longer.",
+        ),
+        at_most(
+            "bias of the joint log Z, in its errors",
+            significant / joint.standard_error if significant > 0 else 0.0,
+            *BIAS_LIMITS,
+            "The estimator's bias, which adds up over targets, is not small against the joint error: draw more.",
+        ),
+    ]
