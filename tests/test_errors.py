@@ -82,12 +82,15 @@ def test_an_empty_model(start):
     assert "has no parameters" in message_of(tc.Target(lambda p: jnp.zeros(()), start))
 
 
-@pytest.mark.parametrize("mean", [
-    {"x": np.zeros(3), "scale": 0.0},  # another shape
-    {"x": np.zeros(2)},  # a parameter missing
-    {"x": np.zeros(2), "width": 0.0},  # another name
-    np.zeros(3),  # another structure
-])
+@pytest.mark.parametrize(
+    "mean",
+    [
+        {"x": np.zeros(3), "scale": 0.0},  # another shape
+        {"x": np.zeros(2)},  # a parameter missing
+        {"x": np.zeros(2), "width": 0.0},  # another name
+        np.zeros(3),  # another structure
+    ],
+)
 def test_a_base_that_does_not_live_where_the_target_does(mean):
     said = message_of(base=tc.Gaussian.diagonal(mean, 1.0))
     assert "the base draws positions of shape" in said
@@ -168,12 +171,28 @@ def test_no_base_given():
     assert "give a base" in message_of(base=None)
 
 
-@pytest.mark.parametrize(("option", "value"), [
-    ("seed", -1), ("seed", 2**32), ("seed", 1.5), ("seed", "1"), ("seed", None),
-    ("num_chains", 0), ("num_chains", 2.5), ("num_warmup", -1), ("num_draws", 0),
-    ("target_error", 0.0), ("target_error", -0.1), ("target_error", float("nan")), ("target_error", "small"),
-    ("chunk_size", 0), ("chunk_size", "many"), ("precision", "float16"), ("precision", 64),
-])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("seed", -1),
+        ("seed", 2**32),
+        ("seed", 1.5),
+        ("seed", "1"),
+        ("seed", None),
+        ("num_chains", 0),
+        ("num_chains", 2.5),
+        ("num_warmup", -1),
+        ("num_draws", 0),
+        ("target_error", 0.0),
+        ("target_error", -0.1),
+        ("target_error", float("nan")),
+        ("target_error", "small"),
+        ("chunk_size", 0),
+        ("chunk_size", "many"),
+        ("precision", "float16"),
+        ("precision", 64),
+    ],
+)
 def test_a_bad_option_is_named_with_its_value(option, value):
     said = message_of(**{option: value}, kind=ValueError)
     assert f"{option} is {value!r}" in said
@@ -185,8 +204,9 @@ def test_an_error_to_aim_at_needs_a_method_with_evidence(monkeypatch):
     assert "evidence" in message_of(method=tc.Untempered(), target_error=0.1)
 
 
-@pytest.mark.parametrize("law", [tc.Ladder(np.array([0.0, 1.0]), np.zeros(2)),
-                                 tc.Learned(tc.Ladder(np.array([0.0, 1.0]), np.zeros(2)))])
+@pytest.mark.parametrize(
+    "law", [tc.Ladder(np.array([0.0, 1.0]), np.zeros(2)), tc.Learned(tc.Ladder(np.array([0.0, 1.0]), np.zeros(2)))]
+)
 def test_joint_tempering_cannot_climb_a_ladder(law):
     said = message_of(method=tc.JointTempering(law=law))
     assert "cannot use a Ladder; use GibbsTempering" in said
@@ -197,15 +217,18 @@ def untempered():
     return tc.sample(TARGET, base=BASE, method=tc.Untempered(), **{**SHORT, "num_warmup": 40, "num_draws": 200})
 
 
-@pytest.mark.parametrize(("ask", "named"), [
-    (lambda result: result.log_partition([0.5]), "partition function"),
-    (lambda result: result.log_partition_bounds([0.5]), "bounds on the partition function"),
-    (lambda result: result.beta_marginal([0.5]), "marginal of beta"),
-    (lambda result: result.base_expectation(lambda p: p["scale"]), "expectations under the base"),
-    (lambda result: result.kl_base_to_target, "KL divergences"),
-    (lambda result: result.kl_target_to_base, "KL divergences"),
-    (tc.thermodynamic_integration, "thermodynamic integration"),
-])
+@pytest.mark.parametrize(
+    ("ask", "named"),
+    [
+        (lambda result: result.log_partition([0.5]), "partition function"),
+        (lambda result: result.log_partition_bounds([0.5]), "bounds on the partition function"),
+        (lambda result: result.beta_marginal([0.5]), "marginal of beta"),
+        (lambda result: result.base_expectation(lambda p: p["scale"]), "expectations under the base"),
+        (lambda result: result.kl_base_to_target, "KL divergences"),
+        (lambda result: result.kl_target_to_base, "KL divergences"),
+        (tc.thermodynamic_integration, "thermodynamic integration"),
+    ],
+)
 def test_what_needs_evidence_says_so_on_an_untempered_result(ask, named, untempered):
     with pytest.raises(ValueError, match="stayed at beta = 1") as caught:
         ask(untempered)

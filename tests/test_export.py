@@ -24,8 +24,13 @@ def log_density(position, data):
 
 def constrain(position):
     """Real and boolean parameters, some under names that netCDF and xarray reserve."""
-    return {"chain": jnp.exp(position["a/b"]), "pair": position["pair"], "deep": [{"draw": position[""]["<b>"] > 0}],
-            "v": position["a/b"], "v_dim_0": position["pair"][0]}
+    return {
+        "chain": jnp.exp(position["a/b"]),
+        "pair": position["pair"],
+        "deep": [{"draw": position[""]["<b>"] > 0}],
+        "v": position["a/b"],
+        "v_dim_0": position["pair"][0],
+    }
 
 
 TARGET = tc.Target(log_density, POSITION, {"centre": 1.0}, constrain)
@@ -39,7 +44,8 @@ def same(first: Any, second: Any) -> bool:
     """Equal trees: structure, types and every bit."""
     pairs = [tuple(map(np.asarray, pair)) for pair in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)]
     return jax.tree.structure(first) == jax.tree.structure(second) and all(
-        (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in pairs)
+        (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in pairs
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +67,17 @@ def path(result, tmp_path_factory):
 
 def test_a_loaded_result_is_the_same_to_the_last_bit(result, path):
     loaded = tc.load(path)
-    for part in ("draws", "parameters", "unconstrained", "template", "law", "log_zeta", "base_draws", "info",
-                 "continuation"):
+    for part in (
+        "draws",
+        "parameters",
+        "unconstrained",
+        "template",
+        "law",
+        "log_zeta",
+        "base_draws",
+        "info",
+        "continuation",
+    ):
         assert same(getattr(loaded, part), getattr(result, part)), part
     assert loaded.log_support == result.log_support
 
@@ -146,12 +161,22 @@ def a_function(u):
     return u
 
 
-@pytest.mark.parametrize("value", [
-    None, True, 3, 0.1, np.inf, "text", (1, [2.5, (None,)]), {"a": 1, "b": {2: ()}},
-    tc.GibbsTempering(tc.NUTS(step_size=0.25), tc.Ladder(np.linspace(0, 1, 3), np.zeros(3))),
-    tc.JointTempering(control_map=tc.Logistic(2.0), mass=1.5),
-    tc.Gaussian({"x": np.float32(1.0), "y": (np.zeros((2, 0)), np.arange(3))}, np.ones(4)),
-])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        3,
+        0.1,
+        np.inf,
+        "text",
+        (1, [2.5, (None,)]),
+        {"a": 1, "b": {2: ()}},
+        tc.GibbsTempering(tc.NUTS(step_size=0.25), tc.Ladder(np.linspace(0, 1, 3), np.zeros(3))),
+        tc.JointTempering(control_map=tc.Logistic(2.0), mass=1.5),
+        tc.Gaussian({"x": np.float32(1.0), "y": (np.zeros((2, 0)), np.arange(3))}, np.ones(4)),
+    ],
+)
 def test_what_is_encoded_is_decoded(value):
     arrays: dict[str, np.ndarray] = {}
     decoded = storage.decode(storage.encode(value, arrays), arrays)
@@ -159,13 +184,16 @@ def test_what_is_encoded_is_decoded(value):
     assert same(decoded, value)
 
 
-@pytest.mark.parametrize(("value", "description"), [
-    (tc.JointTempering(control_map=tc.Monotone(a_function)), "JointTempering"),
-    (tc.Base(a_function, a_function), "Base"),
-    (tc.Gaussian(Pair(0.0, 1.0), np.ones(2)), "Gaussian"),
-    (Pair(1, 2), "Pair"),
-    (a_function, "function"),
-])
+@pytest.mark.parametrize(
+    ("value", "description"),
+    [
+        (tc.JointTempering(control_map=tc.Monotone(a_function)), "JointTempering"),
+        (tc.Base(a_function, a_function), "Base"),
+        (tc.Gaussian(Pair(0.0, 1.0), np.ones(2)), "Gaussian"),
+        (Pair(1, 2), "Pair"),
+        (a_function, "function"),
+    ],
+)
 def test_code_of_the_user_is_left_out(value, description):
     arrays: dict[str, np.ndarray] = {}
     decoded = storage.decode(storage.encode(value, arrays), arrays)
@@ -209,8 +237,14 @@ def test_data_tree_has_the_same_layout(result, path):
     tree = data_tree(result)
     assert set(tree.children) == {"posterior", "sample_stats", "weighted_posterior", "draws", "diagnostics"}
     assert tree["posterior"]["v"].dims == ("chain", "draw", "v_dim_0")
-    assert set(tree["sample_stats"].data_vars) == {"acceptance_rate", "diverging", "inverse_temperature", "log_ratio",
-                                                   "log_weight_target", "log_weight_base"}
+    assert set(tree["sample_stats"].data_vars) == {
+        "acceptance_rate",
+        "diverging",
+        "inverse_temperature",
+        "log_ratio",
+        "log_weight_target",
+        "log_weight_base",
+    }
     with xarray.open_datatree(path, engine="h5netcdf") as stored:
         assert set(stored.children) == set(tree.children) | {"unconstrained", "thermocline"}
         xarray.testing.assert_identical(stored["posterior"].to_dataset(), tree["posterior"].to_dataset())

@@ -20,21 +20,36 @@ LIMIT = 4  # standard errors
 def result() -> tc.Result:
     """A tempered run whose target is a Beta law, from its prior; the paper's law of beta, quick to compile."""
     problem = problems.beta_bernoulli(2.0, 5.0)
-    return tc.sample(problem.target, base=problem.base, method=tc.GibbsTempering(law=tc.Continuous()), num_chains=8,
-                     num_warmup=100, num_draws=200, progress=False)
+    return tc.sample(
+        problem.target,
+        base=problem.base,
+        method=tc.GibbsTempering(law=tc.Continuous()),
+        num_chains=8,
+        num_warmup=100,
+        num_draws=200,
+        progress=False,
+    )
 
 
 @pytest.fixture(scope="module")
 def untempered() -> tc.Result:
     problem = problems.gaussian(2)
-    return tc.sample(problem.target, base=problem.base, method=tc.Untempered(), num_chains=4, num_warmup=100,
-                     num_draws=50, progress=False)
+    return tc.sample(
+        problem.target,
+        base=problem.base,
+        method=tc.Untempered(),
+        num_chains=4,
+        num_warmup=100,
+        num_draws=50,
+        progress=False,
+    )
 
 
 def shortened(result: tc.Result, num_draws: int) -> tc.Result:
     """The result as if it had stopped early."""
     return replace(
-        result, draws=Draws(*(leaf[:, :num_draws] for leaf in result.draws)),
+        result,
+        draws=Draws(*(leaf[:, :num_draws] for leaf in result.draws)),
         parameters={name: values[:, :num_draws] for name, values in result.parameters.items()},
         unconstrained={name: values[:, :num_draws] for name, values in result.unconstrained.items()},
     )
@@ -138,8 +153,11 @@ def test_summary_caps_the_parameters_and_says_so(result):
 
 
 def test_names_are_shown_as_they_are(result):
-    odd = replace(result, parameters={"<b>": result.parameters["x"], "[red]": result.parameters["x"]},
-                  template={"<b>": "<b>", "[red]": "[red]"})
+    odd = replace(
+        result,
+        parameters={"<b>": result.parameters["x"], "[red]": result.parameters["x"]},
+        template={"<b>": "<b>", "[red]": "[red]"},
+    )
     assert "<b>" in odd.summary()
     assert "[red]" in odd.summary()
     html = odd._repr_html_()

@@ -101,8 +101,14 @@ def test_warmup_rounds_double_and_add_up():
 def python(code, **environment):
     """A process of its own that can import this file; programs are cached, so that only the first compiles."""
     cache = {"JAX_COMPILATION_CACHE_DIR": environment.pop("cache"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **cache, **environment},
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, **cache, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def steps_done(folder):
@@ -153,16 +159,19 @@ def test_a_finished_checkpoint_is_read_back(finished, reference):
     assert {file.name: file.stat().st_mtime_ns for file in finished.iterdir()} == before
 
 
-@pytest.mark.parametrize(("change", "named"), [
-    ({"seed": 4}, ["seed"]),
-    ({"num_chains": 4}, ["number of chains"]),
-    ({"precision": "float32"}, ["precision"]),
-    ({"shift": 0.5}, ["data"]),
-    ({"method": tc.GibbsTempering(tc.HMC(num_steps=5))}, ["method"]),
-    ({"num_draws": 90}, ["run length"]),
-    ({"seed": 5, "num_draws": 90}, ["seed", "run length"]),
-    ({"log_zeta": -1000.0}, ["zeta"]),
-])
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seed": 4}, ["seed"]),
+        ({"num_chains": 4}, ["number of chains"]),
+        ({"precision": "float32"}, ["precision"]),
+        ({"shift": 0.5}, ["data"]),
+        ({"method": tc.GibbsTempering(tc.HMC(num_steps=5))}, ["method"]),
+        ({"num_draws": 90}, ["run length"]),
+        ({"seed": 5, "num_draws": 90}, ["seed", "run length"]),
+        ({"log_zeta": -1000.0}, ["zeta"]),
+    ],
+)
 def test_a_foreign_checkpoint_is_refused_with_what_differs(change, named, finished):
     with pytest.raises(tc.CheckpointError, match="belongs to another run") as caught:
         job(finished, **change)
@@ -208,9 +217,11 @@ def untuned():
 def test_devices_share_keys_and_law(tmp_path):
     alone = untuned()
     for count in (2, 4):
-        code = "import jax, numpy; from tests.test_run import untuned; r = untuned(); z = r.log_evidence; " \
-               f"numpy.savez({str(tmp_path / 'run.npz')!r}, n=jax.device_count(), x=r.draws.position, " \
-               "z=z.value, e=z.standard_error)"
+        code = (
+            "import jax, numpy; from tests.test_run import untuned; r = untuned(); z = r.log_evidence; "
+            f"numpy.savez({str(tmp_path / 'run.npz')!r}, n=jax.device_count(), x=r.draws.position, "
+            "z=z.value, e=z.standard_error)"
+        )
         flags = f"--xla_force_host_platform_device_count={count}"
         process = python(code, cache=str(tmp_path / "cache"), XLA_FLAGS=flags)
         output, _ = process.communicate(timeout=300)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import BaseFit, Gaussian, Mixture
+from thermocline.bases import BaseFit, Gaussian, Mixture, StudentT
 from thermocline.bases.advi import fit_advi
 from thermocline.bases.moments import fit_moments
 from thermocline.bases.population import Population, adapt_population, draw_population, learn_from
@@ -18,6 +18,7 @@ from thermocline.methods import GibbsTempering
 from thermocline.modes.local_mixture import (
     MOST_COMPONENTS,
     LocalFit,
+    evened,
     fit_of_mode,
     is_new,
     local_fits,
@@ -36,8 +37,7 @@ MOST_PILOTS = 3
 PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
 BROAD_WEIGHT = 0.05  # of the component that goes on looking for modes between and around those known
 WORTH_A_PILOT = 0.5  # nats of divergence from the target that one pilot saved for another to follow
-WORTH_A_MIXTURE = 0.1  # nats of divergence from the target that more components must save
-RICH = 15  # components, and a broad one, of a mixture for modes that no Gaussian fits
+WORTH_ANOTHER = 0.1  # nats of divergence from the target that anything but a Gaussian must save
 FEWEST_EFFECTIVE = 50  # draws of the pool that must count for it to tell
 
 
@@ -148,47 +148,29 @@ def has_many_modes(found: Found) -> bool:
 
 
 def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFit:
-    """The closest to the target of: the Gaussian with the pool's moments, a mixture of the fits, a richer mixture.
+    """The Gaussian with the pool's moments, or what is closer: for one mode Student's t, for more a mixture.
 
-    Divergences are measured on the pool, which holds draws of all fits and pilots; richer mixtures learn from one
-    half of it and are measured on the other, and must be worth their price. Where the pool cannot tell, because
-    few of its draws count, the fits stand as they are; before the first pilot it cannot speak for a target of
-    many modes.
+    Divergences are measured on the pool, which holds draws of all fits and pilots. Where the pool cannot tell,
+    because few of its draws count, the fits stand as they are; before the first pilot it cannot speak for a target
+    of many modes.
     """
     pool, size = known.pool, known.pool.effective_share * known.pool.log_weight.size
+    everything = mixture_of(evened(known.fits), target.initial_position)
     if has_many_modes(known.found) and not known.has_piloted:
-        everything = mixture_of(known.fits, target.initial_position)
         return BaseFit(fit_moments(everything).base, pool.log_evidence)
     if size < FEWEST_EFFECTIVE:
-        fits = mixture_of(evened(known.fits), target.initial_position)
-        return BaseFit(fits if len(known.fits) > 1 else fits.component(0), pool.log_evidence)
+        return BaseFit(everything if len(known.fits) > 1 else everything.component(0), pool.log_evidence)
     kept = pruned(known.fits, target_error / 10)
-    fits, gaussian = mixture_of(kept, target.initial_position), gaussian_of(pool, target)
-    halves = pool.part(slice(0, None, 2)), pool.part(slice(1, None, 2))
-    candidates: list[Any] = [gaussian]
-    if len(kept) > 1:
-        candidates.append(fits)
-    if known.has_piloted and len(kept) <= RICH // 2:
-        candidates.append(enriched(fits, halves[0]))
-    best = candidates[0]
-    for candidate in candidates[1:]:
-        saved = divergence(halves[1], best, target) - divergence(halves[1], candidate, target)
-        best = candidate if saved > WORTH_A_MIXTURE else best
-    return BaseFit(best, pool.log_evidence)
+    gaussian = gaussian_of(pool, target)
+    other = heavy_tailed(gaussian) if len(kept) == 1 else mixture_of(kept, target.initial_position)
+    saved = divergence(pool, gaussian, target) - divergence(pool, other, target)
+    return BaseFit(other if saved > WORTH_ANOTHER else gaussian, pool.log_evidence)
 
 
-def enriched(mixture: Mixture, pool: Population) -> Mixture:
-    """More components than modes, started at draws of the pool: for modes that no Gaussian fits, bent or ringed."""
-    number = mixture.num_components
-    extra = RICH - number
-    index = systematic_resample(pool.log_weight, extra, 0)
-    covariance = fit_moments(mixture).base.covariance()
-    scale = np.linalg.cholesky(covariance * RICH ** (-2 / len(covariance)) + 1e-12 * np.eye(len(covariance)))
-    unravel = ravel_pytree(mixture.component(0).mean)[1]
-    added = [Gaussian(to_numpy(unravel(jnp.asarray(pool.position[i]))), scale).whitened() for i in index]
-    log_weights = np.append(mixture.log_weights[:number] + np.log(number / RICH), np.full(extra, -np.log(RICH)))
-    start = Mixture.of([*(mixture.component(i) for i in range(number)), *added], log_weights)
-    return broadened(learn_from(start, pool.position, pool.log_weight))
+def heavy_tailed(gaussian: Gaussian) -> StudentT:
+    """Student's t with the moments of a Gaussian: for one mode with arms or necks that no Gaussian reaches."""
+    degrees = StudentT(gaussian.mean, gaussian.scale_tril).degrees_of_freedom
+    return StudentT(gaussian.mean, np.sqrt(1 - 2 / degrees) * np.asarray(gaussian.scale_tril))
 
 
 def gaussian_of(pool: Population, target: Target) -> Gaussian:
@@ -202,12 +184,6 @@ def pruned(fits: list[LocalFit], most_lost: float) -> list[LocalFit]:
     mass = np.exp([fit.log_mass for fit in order] - np.logaddexp.reduce([fit.log_mass for fit in order]))
     held = np.cumsum(mass)
     return order[: int(np.searchsorted(held, 1 - most_lost)) + 1]
-
-
-def evened(fits: list[LocalFit]) -> list[LocalFit]:
-    """The fits with masses brought within a factor of twenty: nobody knows better yet."""
-    heaviest = max(fit.log_mass for fit in fits)
-    return [fit._replace(log_mass=max(fit.log_mass, heaviest - np.log(20))) for fit in fits]
 
 
 def broadened(mixture: Mixture) -> Mixture:

@@ -32,7 +32,7 @@ from thermocline.survey import survey
 from thermocline.target import Target, check_target
 
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
-FIRST_DRAWS = 500  # a chain, of a run that stops by its error
+FIRST_DRAWS = 1000  # a chain, of a run that stops by its error
 MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
 

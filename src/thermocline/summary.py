@@ -2,22 +2,26 @@
 
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thermocline import estimators
+from thermocline.bases import Mixture
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
 from thermocline.storage import Opaque
+from thermocline.target import describe
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from thermocline.modes.census import Mode
     from thermocline.result import Result
 
 WIDTH = 110
 MOST_COMPONENTS = 20
+MOST_MODES = 12
 MEANING: dict[Verdict, str] = {
     "ok": "nothing was found against this run",
     "suspect": "look at the checks below before using these numbers",
@@ -59,7 +63,7 @@ def summary_html(result: "Result") -> str:
 
 def sections(result: "Result") -> list[Section]:
     """All that the summary says, in order."""
-    return [_answer(result), _run(result), _parameters(result), _checks(result.checks)]
+    return [_answer(result), _modes(result), _run(result), _parameters(result), _checks(result.checks)]
 
 
 def _answer(result: "Result") -> Section:
@@ -83,6 +87,29 @@ def _answer(result: "Result") -> Section:
     return Section("", (), rows)
 
 
+def _modes(result: "Result") -> Section:
+    """The census: did I find all the modes?"""
+    shown = result.modes[:MOST_MODES]
+    rows = [
+        (mode.name, describe(mode.location, longest=3), str(mode.mass), _by_importance(mode), str(mode.visits))
+        for mode in shown
+    ]
+    notes = []
+    if len(result.modes) > len(shown):
+        notes.append(f"and {len(result.modes) - len(shown)} more, in result.modes.")
+    if result.known_modes is not None and result.known_modes.unseen > 0.02:
+        notes.append(f"Of further starts, {result.known_modes.unseen:.0%} would find modes not listed here.")
+    columns = ("", "highest at", "mass (chains)", "mass (own fit)", "visits")
+    return Section("Modes", columns, rows, tuple(notes))
+
+
+def _by_importance(mode: "Mode") -> str:
+    """The mass by importance sampling, where it is known at all."""
+    estimate = mode.mass_by_importance
+    is_known = np.isfinite(estimate.value) and estimate.standard_error <= 0.5 * estimate.value
+    return str(estimate) if is_known else "unknown"
+
+
 def _run(result: "Result") -> Section:
     info, base = result.info, result.continuation.base
     chains, draws = result.draws.log_ratio.shape
@@ -92,14 +119,28 @@ def _run(result: "Result") -> Section:
         (),
         [
             ("method", info["method"]),
-            ("base", base.description if isinstance(base, Opaque) else type(base).__name__),
+            ("base", _base_name(base)),
             ("draws", f"{chains} chains x {draws}"),
-            ("gradients", f"{info['num_gradients']:,}, {info['warmup_gradients']:,} of them in warm-up"),
+            ("gradients", _gradients(info)),
             ("seconds", f"{sum(info['seconds'].values()):.1f} ({seconds})"),
             ("seed", f"{info['seed']}, {info['precision']}"),
             ("versions", ", ".join(f"{name} {version}" for name, version in info["versions"].items())),
         ],
+        tuple(info["fitting"]["story"]),
     )
+
+
+def _gradients(info: dict[str, Any]) -> str:
+    """Where they went."""
+    spent = {"warm-up": info["warmup_gradients"], **info["fitting"]["num_gradients"]}
+    parts = ", ".join(f"{number:,} in {name}" for name, number in spent.items() if number)
+    return f"{info['num_gradients']:,}" + (f" ({parts})" if parts else "")
+
+
+def _base_name(base: Any) -> str:
+    if isinstance(base, Opaque):
+        return base.description
+    return f"Mixture of {base.num_components}" if isinstance(base, Mixture) else type(base).__name__
 
 
 def _parameters(result: "Result") -> Section:

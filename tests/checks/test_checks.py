@@ -115,7 +115,7 @@ def test_pareto_k_of_known_tails():
 def test_round_trips_count_whole_journeys():
     ends = np.array([[-1, 0, 1, 0, -1, 1, 1, -1, 0, 0]])
     nothing = np.zeros_like(ends, float)
-    draws = Draws(*[nothing] * 9)._replace(
+    draws = Draws(*[nothing] * len(Draws._fields))._replace(
         log_weight_target=np.where(ends == 1, 0.0, -9.0), log_weight_base=np.where(ends == -1, 0.0, -9.0)
     )
     assert round_trips(draws).tolist() == [2]

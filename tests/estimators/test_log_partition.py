@@ -36,9 +36,7 @@ def exact_draws(num_chains=8, num_draws=4000, seed=0):
     with jax.enable_x64(True):
         log_mass = np.asarray(jax.vmap(jax.vmap(Continuous().log_mass))(log_ratio))
     nothing = np.zeros(shape)
-    return Draws(
-        position[..., None], beta, log_ratio, log_ratio - log_mass, -log_mass, nothing, nothing, nothing, nothing
-    )
+    return Draws(position[..., None], beta, log_ratio, log_ratio - log_mass, -log_mass, *[nothing] * 5)
 
 
 def log_z(beta):

@@ -133,8 +133,14 @@ def test_plus_infinity_is_rejected_and_counted(double):
 
 def test_the_edge_of_the_support_is_rejected_without_being_counted(double):
     problem = half_gaussian()
-    path = cast(Path(tc.Target(lambda x: problem.target.log_density(x[0]), np.ones(1)),
-                     tc.Gaussian.diagonal(np.zeros(1), 1.0), 0.0), "float64")
+    path = cast(
+        Path(
+            tc.Target(lambda x: problem.target.log_density(x[0]), np.ones(1)),
+            tc.Gaussian.diagonal(np.zeros(1), 1.0),
+            0.0,
+        ),
+        "float64",
+    )
     point, move = moves(AtTemperature(path, jnp.asarray(1.0)), [0.3], step_size=0.2)
     stayed = point.position[:, 0] == 0.3
     assert 0.1 < stayed.mean() < 0.9

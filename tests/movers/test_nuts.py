@@ -43,8 +43,14 @@ def test_nan_is_rejected_and_counted(log_density, double):
 
 def test_the_edge_of_the_support_is_rejected_without_being_counted(double):
     problem = half_gaussian()
-    path = cast(Path(tc.Target(lambda x: problem.target.log_density(x[0]), np.ones(1)),
-                     tc.Gaussian.diagonal(np.zeros(1), 1.0), 0.0), "float64")
+    path = cast(
+        Path(
+            tc.Target(lambda x: problem.target.log_density(x[0]), np.ones(1)),
+            tc.Gaussian.diagonal(np.zeros(1), 1.0),
+            0.0,
+        ),
+        "float64",
+    )
     point, move = moves(AtTemperature(path, jnp.asarray(1.0)), [0.3], mover=MOVER)
     assert np.all(point.position > 0)
     assert np.std(point.position) > 0.1

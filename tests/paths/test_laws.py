@@ -189,8 +189,12 @@ def test_log_mass_is_increasing_and_convex_in_r(name, first, second):
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(st.sampled_from(sorted(ALL)), st.integers(0, 2**31 - 1), st.floats(-1e6, 1e6),
-       st.sampled_from(["float32", "float64"]))
+@given(
+    st.sampled_from(sorted(ALL)),
+    st.integers(0, 2**31 - 1),
+    st.floats(-1e6, 1e6),
+    st.sampled_from(["float32", "float64"]),
+)
 def test_draws_lie_between_0_and_1(name, seed, log_ratio, precision):
     with computing_in(precision):
         keys = jax.random.split(jax.random.key(seed), 100)

@@ -85,8 +85,10 @@ def test_quantile_resolves_the_likelier_end(double):
 def test_log_mass_is_increasing_and_convex(first, second):
     with computing_in("float64"):
         middle = (first + second) / 2
-        low, centre, high = (float(truncated_exponential.log_mass(jnp.asarray(g))) for g in
-                             (min(first, second), middle, max(first, second)))
+        low, centre, high = (
+            float(truncated_exponential.log_mass(jnp.asarray(g)))
+            for g in (min(first, second), middle, max(first, second))
+        )
     slack = 1e-13 * (8 + abs(first) + abs(second))
     assert low <= high + slack
     assert centre <= (low + high) / 2 + slack

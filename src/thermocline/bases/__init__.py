@@ -10,17 +10,27 @@ from thermocline.bases.base import (
     initial_scale,
 )
 from thermocline.bases.gaussian import Gaussian
+from thermocline.bases.low_rank import LowRankGaussian
 from thermocline.bases.mixture import Mixture
+from thermocline.bases.student import StudentT
 
-BASES: dict[str, type] = {"gaussian": Gaussian, "mixture": Mixture, "base": Base}
+BASES: dict[str, type] = {
+    "gaussian": Gaussian,
+    "low rank": LowRankGaussian,
+    "student t": StudentT,
+    "mixture": Mixture,
+    "base": Base,
+}
 
 __all__ = [
     "BASES",
     "Base",
     "BaseFit",
     "Gaussian",
+    "LowRankGaussian",
     "Mixture",
     "NormalisedDensity",
+    "StudentT",
     "centres_of",
     "check_base",
     "fresh_draws",

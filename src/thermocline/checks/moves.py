@@ -1,6 +1,11 @@
 """Did the moves behave: divergences and evaluations that were not numbers."""
 
+import numpy as np
+
 from thermocline.checks.check import Check, Context, at_most
+from thermocline.estimators.evidence import relative
+
+LONG_STAY = 10  # moves
 
 
 def check_divergences(context: Context) -> list[Check]:
@@ -30,3 +35,21 @@ def check_nonfinite(context: Context) -> list[Check]:
             "return -inf outside the support.",
         )
     ]
+
+
+def check_standstill(context: Context) -> list[Check]:
+    """The share of the target's weight on draws of a chain that did not leave its place for more than ten moves.
+
+    A corner too stiff for the step size is hardly ever entered, and not left once it is: its mass is then not known,
+    and neither is the error. Divergences show it too, but only where the step is far too large.
+    """
+    weight = relative(context.draws.log_weight_target)[0]
+    stuck = 0.0
+    for positions, carried in zip(context.draws.position, weight, strict=True):
+        stay = np.cumsum(np.append(True, np.any(np.diff(positions, axis=0) != 0, axis=1))) - 1
+        stuck += np.bincount(stay, carried)[np.bincount(stay) > LONG_STAY].sum()
+    advice = (
+        "Chains stand still in some corner of the target, and so will seldom have found it: reparametrise (a centred "
+        "hierarchy non-centred), or ask for smaller steps with tc.HMC(target_acceptance=0.99)."
+    )
+    return [at_most("weight at a standstill (share)", stuck / weight.size, 0.025, 0.5, advice)]

@@ -82,7 +82,7 @@ def start_group(keys: jax.Array, method: Method, paths: Paths, *, num_chains: in
         estimate = jax.nn.logsumexp(log_ratio) - jnp.log(num_draws)
         log_zeta = jnp.where(jnp.isnan(path.log_zeta), estimate, path.log_zeta)
         path, log_ratio = Path(path.target, path.base, log_zeta), log_ratio - log_zeta
-        metric = metric_of(initial_scale(path.base, positions), centres_of(path.base))
+        metric = metric_of(initial_scale(path.base, positions), centres_of(path.base, positions))
         tuning, visits_base = first_tuning(method, metric, log_ratio)
         places = jnp.arange(num_chains) % jnp.maximum(jnp.sum(is_inside), 1)
         starts = positions[jnp.argsort(~is_inside, stable=True)[places]]

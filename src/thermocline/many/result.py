@@ -66,7 +66,7 @@ class ManyResults:
             if not -len(self) <= place < len(self):
                 raise IndexError(f"there are {len(self)} targets; {place} is not one of them.")
             return self._result(int(place) % len(self))
-        chosen = place if isinstance(place, slice) else np.asarray(place)
+        chosen = place if isinstance(place, slice) else np.asarray(place, None if len(place) else int)
         return replace(self, runs=at(self.runs, chosen), paths=self.paths.take(chosen), index=self.index[chosen])
 
     @cached_property
@@ -148,12 +148,12 @@ class ManyResults:
 
     def _log_evidences(self, part: slice) -> Estimate:
         draws, log_zeta = self.runs.draws, self.runs.log_zeta
-        estimates = []
+        rows = []
         for i in range(len(self)):
             weights = (log_weight[i][:, part] for log_weight in (draws.log_weight_target, draws.log_weight_base))
-            estimates.append(log_ratio_of_means(*weights) + float(log_zeta[i]) + log_support(self.runs.support[i]))
-        fields = zip(*((estimate.value, estimate.standard_error, estimate.dof) for estimate in estimates), strict=True)
-        return Estimate(*map(np.array, fields))
+            estimate = log_ratio_of_means(*weights) + float(log_zeta[i]) + log_support(self.runs.support[i])
+            rows.append((estimate.value, estimate.standard_error, estimate.dof))
+        return Estimate(*np.array(rows).reshape(-1, 3).T)
 
     def _result(self, place: int) -> Result:
         """The Result as `tc.sample` assembles it; without parameters where their draws were not kept."""

@@ -1,15 +1,20 @@
 """A mixture of local fits, one for each mode that a search found (eq. variational-mixture-approx)."""
 
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.bases.gaussian import Gaussian
+from thermocline.bases import BaseFit, Gaussian, Mixture
 from thermocline.bases.laplace import laplace_covariance, log_laplace_mass
-from thermocline.bases.mixture import SIZES, Mixture
-from thermocline.modes.search import Found
+from thermocline.bases.mixture import SIZES
+from thermocline.bases.population import NUM_DRAWS, adapt_population, draw_population
+from thermocline.errors import ThermoclineError
+from thermocline.modes.search import Found, find_modes, spread_starts
+from thermocline.precision import cast, computing_in
+from thermocline.target import Target, check_target
 
 MOST_COMPONENTS = SIZES[-1]
 SAME_FIT = 0.5  # Bhattacharyya's distance below which two fits are of one mode
@@ -91,3 +96,52 @@ def refitted(fits: list[LocalFit], mixture: Mixture) -> list[LocalFit]:
         fit._replace(mean=means[i], covariance=scales[i] @ scales[i].T, log_mass=float(mixture.log_weights[i]))
         for i, fit in enumerate(fits)
     ]
+
+
+def evened(fits: list[LocalFit]) -> list[LocalFit]:
+    """The fits with masses brought within a factor of twenty: nobody knows better yet."""
+    heaviest = max(fit.log_mass for fit in fits)
+    return [fit._replace(log_mass=max(fit.log_mass, heaviest - np.log(20))) for fit in fits]
+
+
+def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True, precision: str = "float64") -> BaseFit:
+    """The mixture of Laplace approximations of all modes that many starts have found (eq. variational-mixture-approx).
+
+    By default log zeta and the weights are those of importance sampling from the fits. With `importance=False` they
+    are the paper's: weights in proportion to exp of the fits' own variational objectives, and log zeta the log of
+    their sum, a lower bound where the fits do not overlap. Such a base is multimodal and needs jumps.
+    """
+    with computing_in(precision):
+        target = cast(target, precision)
+        check_target(target)
+        found = find_modes(target, spread_starts(target, seed))
+        fits = local_fits(found)
+        if not fits:
+            raise ThermoclineError(
+                f"none of {found.num_starts} starts reached an optimum: the log density may be unbounded, as that of "
+                "a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
+            )
+        dropped, fits = len(fits[MOST_COMPONENTS:]), fits[:MOST_COMPONENTS]
+        key = jax.random.key(seed)
+        story = f"{found.num_starts} starts found {found.num_modes} modes; {dropped} of the lightest were dropped."
+        if importance:
+            mixture, pool, cost = adapt_population(key, target, mixture_of(fits, target.initial_position))
+            log_zeta, kind = pool.log_evidence, "estimate"
+        else:
+            bounds = [objective(jax.random.fold_in(key, i), target, fit) for i, fit in enumerate(fits)]
+            fits = [fit._replace(log_mass=bound) for fit, bound in zip(fits, bounds, strict=True)]
+            mixture, cost = mixture_of(fits, target.initial_position), len(fits) * NUM_DRAWS
+            log_zeta, kind = float(np.logaddexp.reduce(bounds)), "estimate" if do_overlap(fits) else "lower bound"
+        return BaseFit(mixture, log_zeta, found.num_gradients + cost, kind, modes=(found, fits), story=(story,))
+
+
+def objective(key: jax.Array, target: Target, fit: LocalFit) -> float:
+    """The variational objective of a fit: log Z minus the KL divergence from it to the target, from its draws."""
+    single = mixture_of([fit], target.initial_position)
+    return float(np.mean(draw_population(key, target, single).log_weight))
+
+
+def do_overlap(fits: list[LocalFit]) -> bool:
+    """Whether any two fits share more than a hundredth of their mass."""
+    pairs = combinations(fits, 2)
+    return any(bhattacharyya_distance(first, second) < -np.log(0.01) for first, second in pairs)

@@ -1,0 +1,285 @@
+"""The census of modes: masses two ways against exact ones, visits counted by hand, and what the checks say of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import thermocline as tc
+from tests.problems import mixture
+from tests.study_problems import gaussian_mixture
+from thermocline.checks import CHECKS, Context
+from thermocline.draws import Draws
+from thermocline.estimators import Estimate
+from thermocline.explore import Exploration
+from thermocline.modes.census import KnownModes, Mode, census, crossings, known_modes, visits_by_mode
+from thermocline.modes.local_mixture import LocalFit
+from thermocline.precision import cast
+from thermocline.result import BaseDraws
+from thermocline.run import Outcome
+from thermocline.survey import survey
+
+WEIGHTS = np.array([0.55, 0.3, 0.15])
+MEANS = np.array([[6.0, 0.0, 1.0], [-5.0, 4.0, 0.0], [0.0, -7.0, -2.0]])
+COVARIANCES = np.stack(
+    [
+        np.array([[1.0, 0.5, 0.0], [0.5, 0.8, 0.1], [0.0, 0.1, 0.6]]),
+        np.diag([0.3, 0.2, 0.5]),
+        np.array([[0.4, 0.0, -0.2], [0.0, 1.2, 0.0], [-0.2, 0.0, 0.7]]),
+    ]
+)
+CONSTANT = -4.2
+THREE = gaussian_mixture("three", WEIGHTS, MEANS, COVARIANCES, CONSTANT).target
+NOTHING = Estimate(np.nan, np.nan, np.nan)
+
+
+def wrong_fits():
+    """Fits that are off the mark, too wide and of wrong masses, as a search leaves them."""
+    offsets = np.array([[0.3, -0.2, 0.1], [0.0, 0.2, -0.3], [-0.2, 0.4, 0.0]])
+    return [
+        LocalFit(mean + offset, 1.5 * covariance, log_mass, mean, -9.0 - i, "starts", log_mass)
+        for i, (mean, offset, covariance, log_mass) in enumerate(
+            zip(MEANS, offsets, COVARIANCES, np.log([0.2, 0.5, 0.3]), strict=True)
+        )
+    ]
+
+
+def draws_at(position, log_weight_target, log_weight_base=None):
+    """Draws of which nothing else is known."""
+    nothing = np.zeros(log_weight_target.shape)
+    base = nothing if log_weight_base is None else log_weight_base
+    return Draws(position, *[nothing] * (len(Draws._fields) - 1))._replace(
+        log_weight_target=log_weight_target, log_weight_base=base
+    )
+
+
+def drawn_evenly(num_chains=8, num_draws=2000):
+    """Draws with as many from each component, so that their weights must tell the masses; and which it was."""
+    generator = np.random.default_rng(4)
+    component = generator.integers(3, size=(num_chains, num_draws))
+    white = generator.normal(size=(num_chains, num_draws, 3, 1))
+    position = MEANS[component] + (np.linalg.cholesky(COVARIANCES)[component] @ white)[..., 0]
+    return draws_at(position, np.log(3 * WEIGHTS[component])), component
+
+
+@pytest.fixture(scope="module")
+def known() -> KnownModes:
+    with jax.enable_x64(True):
+        return known_modes(jax.random.key(3), cast(THREE, "float64"), wrong_fits(), 0.01)
+
+
+def test_masses_by_importance_are_exact_within_their_errors(known):
+    assert np.all(known.log_mass_error > 0)
+    assert np.all(known.log_mass_error < 0.1)
+    assert np.all(np.abs(known.log_mass - np.log(WEIGHTS) - CONSTANT) < 4 * known.log_mass_error)
+    assert 0 < known.log_total_error < 0.05
+    assert abs(known.log_total - CONSTANT) < 4 * known.log_total_error
+    assert known.unseen == 0.01
+
+
+def test_errors_of_masses_are_calibrated():
+    with jax.enable_x64(True):
+        target = cast(THREE, "float64")
+        runs = [known_modes(jax.random.key(seed), target, wrong_fits(), 0.0) for seed in range(60)]
+    z = np.array([(run.log_mass - np.log(WEIGHTS) - CONSTANT) / run.log_mass_error for run in runs])
+    assert np.all(np.abs(z.std(axis=0) - 1) < 4 / np.sqrt(2 * 60))
+    assert np.all(np.abs(z.mean(axis=0)) < 4 / np.sqrt(60))
+
+
+def test_census_gives_both_masses_heaviest_first(known, double):
+    draws, component = drawn_evenly()
+    log_evidence = Estimate(CONSTANT, 0.01, 100)
+    locations = [{"x": mean} for mean in MEANS]
+    modes = census(known, draws, log_evidence, locations)
+    assert [mode.name for mode in modes] == ["mode 1", "mode 2", "mode 3"]
+    for mode, weight, mean in zip(modes, WEIGHTS, MEANS, strict=True):
+        np.testing.assert_array_equal(mode.location["x"], mean)
+        assert abs(mode.mass.z_score(weight)) < 4
+        assert 0 < mode.mass.standard_error < 0.05
+        assert abs(mode.mass_by_importance.value - weight) < 4 * mode.mass_by_importance.standard_error
+        assert mode.found_by == "starts"
+    moved = np.diff(component, axis=1) != 0
+    assert sum(mode.entered for mode in modes) == sum(mode.left for mode in modes) == moved.sum()
+
+
+def test_without_evidence_the_chains_alone_tell_the_masses(known, double):
+    draws, _ = drawn_evenly()
+    untempered = draws._replace(log_weight_base=np.full(draws.log_weight_base.shape, -np.inf))
+    modes = census(known, untempered, None, [{"x": mean} for mean in MEANS])
+    assert all(np.isnan(mode.mass_by_importance.value) for mode in modes)
+    assert all(abs(mode.mass.z_score(weight)) < 4 for mode, weight in zip(modes, WEIGHTS, strict=True))
+
+
+# A chain that is at the target, goes to the base and comes back to the same mode, walks to the next, and ends
+# on its way, in a third mode that it never saw at the target; a second chain stays where it is.
+BASIN = np.array([[0, 0, 0, 0, 1, 1, 0, 2, 2], [1] * 9])
+WEIGHT_FOR_TARGET = np.array([[1, 0, 1, 1, 1, 1, 0.1, 0.1, 0.1], [1] * 9])
+WEIGHT_FOR_BASE = np.array([[0, 1, 0, 0, 0, 0, 0, 0, 0], [0] * 9])
+
+
+def test_visits_are_stays_that_carried_weight():
+    with np.errstate(divide="ignore"):
+        logs = np.log(WEIGHT_FOR_TARGET), np.log(WEIGHT_FOR_BASE)
+    draws = draws_at(BASIN[..., None].astype(float), *logs)
+    assert visits_by_mode(draws, BASIN, 3).tolist() == [2, 2, 0]
+
+
+def test_visits_of_chains_that_never_see_the_base():
+    basin = np.array([[0, 0, 1, 0, 2, 2], [2, 2, 2, 2, 2, 2]])
+    draws = draws_at(basin[..., None].astype(float), np.zeros(basin.shape), np.full(basin.shape, -np.inf))
+    assert visits_by_mode(draws, basin, 4).tolist() == [2, 1, 2, 0]
+
+
+def test_crossings_are_counted_at_any_temperature():
+    entered, left = crossings(BASIN, 3)
+    assert entered.tolist() == [1, 1, 1]
+    assert left.tolist() == [2, 1, 0]
+
+
+FAR = np.array([400.0, -300.0, 0.0])
+
+
+def test_a_mode_that_chains_alone_have_found_is_reported(double):
+    """Where no start goes; a quarter of the weight of the draws is there."""
+    weights, means = np.array([0.75, 0.25]), np.stack([MEANS[0], FAR])
+    target = cast(gaussian_mixture("far", weights, means, COVARIANCES[:2], 1.0).target, "float64")
+    generator = np.random.default_rng(0)
+    component = np.arange(400) % 4 == 0
+    position = means[component.astype(int)] + generator.normal(size=(4, 400, 3)) * 0.5
+    draws = draws_at(position, np.zeros((4, 400)))
+    near = MEANS[0] + generator.normal(size=(2048, 3))
+    nobody: Any = None
+    went = Exploration(
+        nobody,
+        Outcome(draws, nobody, None, 0, {}, 0),
+        BaseDraws(near, np.zeros(2048), None, None),
+        Estimate(0.0, 0.0, np.inf),
+    )
+    found, num_gradients = survey(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), went)
+    assert num_gradients > 0
+    assert sorted(found.found_by) == ["draws", "starts"]
+    place = found.found_by.index("draws")
+    np.testing.assert_allclose(found.location[place], FAR, atol=1e-3)
+    truth = 1.0 + np.log(weights)
+    order = [1 - place, place]
+    assert np.all(np.abs(found.log_mass[order] - truth) < 4 * found.log_mass_error[order])
+    modes = census(found, draws, Estimate(1.0, 0.01, 50), [{"x": row} for row in found.location])
+    assert [mode.found_by for mode in modes] == ["starts", "draws"]
+    assert modes[1].mass.value == pytest.approx(0.25, abs=1e-9)
+    assert modes[1].visits == 400
+
+
+@pytest.fixture(scope="module")
+def result() -> tc.Result:
+    problem = mixture()
+    return tc.sample(problem.target, base=problem.base, seed=2, num_chains=8, num_draws=500, progress=False)
+
+
+def same_modes(first: tuple[Mode, ...], second: tuple[Mode, ...]) -> bool:
+    plain = [[replace(mode, location={}) for mode in modes] for modes in (first, second)]
+    places = [[mode.location["x"].tolist() for mode in modes] for modes in (first, second)]
+    return plain[0] == plain[1] and places[0] == places[1]
+
+
+def test_a_result_knows_its_modes(result):
+    assert len(result.modes) == 2
+    for mode, weight, place in zip(result.modes, (0.7, 0.3), (3.0, -3.0), strict=True):
+        assert mode.location["x"] == pytest.approx([place, 0.0], abs=0.01)
+        assert abs(mode.mass.z_score(weight)) < 4
+        assert abs(mode.mass_by_importance.z_score(weight)) < 4
+        assert mode.visits >= 10
+        assert mode.entered > 0
+
+
+def test_modes_survive_saving_and_loading(result, tmp_path):
+    result.save(tmp_path / "run.nc")
+    loaded = tc.load(tmp_path / "run.nc")
+    assert same_modes(loaded.modes, result.modes)
+    assert loaded.checks == result.checks
+    assert loaded.summary() == result.summary()
+
+
+def test_an_extended_run_keeps_its_modes_and_visits_them_again(result):
+    extended = tc.extend(result, mixture().target, progress=False)
+    assert len(extended.modes) == 2
+    assert all(after.visits > before.visits for before, after in zip(result.modes, extended.modes, strict=True))
+
+
+def mode_of(mass, by_importance, *, visits=100, error=0.01, by_laplace=np.nan, name="mode 1", place=7.25):
+    return Mode(
+        name,
+        {"x": np.array([place])},
+        0.0,
+        Estimate(mass, 0.01, 50),
+        Estimate(by_importance, error, 50),
+        by_laplace,
+        visits,
+        visits,
+        visits,
+        "starts",
+    )
+
+
+def context_of(modes, *, known_mass=0.0, error=0.01):
+    """What the check of modes looks at: log Z is 0 with an error of 0.01."""
+    nothing: Any = None
+    return Context(*[nothing] * len(Context._fields))._replace(
+        modes=tuple(modes),
+        log_evidence=Estimate(0.0, 0.01, 50),
+        log_known_mass=Estimate(known_mass, error, np.inf),
+        has_evidence=True,
+    )
+
+
+def checks_of(modes, **options):
+    return CHECKS["modes"](context_of(modes, **options))
+
+
+GOOD = mode_of(0.8, 0.8), mode_of(0.2, 0.2, name="mode 2", place=-1.5)
+
+
+def test_modes_that_agree_pass():
+    assert [check.status for check in checks_of(GOOD)] == ["ok", "ok"]
+    assert checks_of(()) == []
+
+
+def test_chains_that_lost_a_mode_fail_with_the_mode_named():
+    """They put log Z at log 0.8 of the truth: by its own fit the other mode weighs a quarter of what they have."""
+    lost = mode_of(0.0, 0.25, visits=0, name="mode 2", place=-1.5)
+    total, visits = checks_of([mode_of(1.0, 1.0), lost], known_mass=np.log(1.25))
+    assert (total.status, visits.status) == ("failed", "failed")
+    for check in (total, visits):
+        assert "mode 2 (x = [-1.5])" in check.advice
+    assert "0.25 by its own fit" in total.advice
+
+
+def test_a_total_within_its_error_passes():
+    total, _ = checks_of(GOOD, known_mass=0.03)  # two errors
+    assert total.status == "ok"
+    total, _ = checks_of(GOOD, known_mass=0.05)
+    assert total.status == "suspect"
+    total, _ = checks_of(GOOD, known_mass=-1.0)  # modes that nobody has a fit for are no reproach
+    assert total.status == "ok"
+
+
+@pytest.mark.parametrize(("visits", "status"), [(10, "ok"), (9, "suspect"), (3, "suspect"), (2, "failed")])
+def test_a_mode_visited_too_seldom_is_suspect_or_worse(visits, status):
+    seldom = mode_of(0.2, 0.2, visits=visits, name="mode 2", place=-1.5)
+    check = checks_of([mode_of(0.8, 0.8), seldom])[1]
+    assert check.status == status
+    assert check.name == "visits of mode 2"
+    assert "mode 2 (x = [-1.5]) holds about 20%" in check.advice
+
+
+def test_a_light_mode_need_not_be_visited():
+    light = mode_of(0.01, 0.01, visits=0, name="mode 2")
+    assert [check.status for check in checks_of([mode_of(0.99, 0.99), light])] == ["ok", "ok"]
+
+
+def test_where_importance_sampling_knows_nothing_the_curvature_speaks():
+    heavy = mode_of(0.0, 0.001, error=0.001, visits=0, by_laplace=0.3, name="mode 2", place=-1.5)
+    assert checks_of([mode_of(1.0, 1.0), heavy])[1].status == "failed"
+    light = replace(heavy, mass_by_laplace=1e-4)
+    assert checks_of([mode_of(1.0, 1.0), light])[1].status == "ok"
