@@ -37,7 +37,7 @@ MOST_PILOTS = 3
 PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
 BROAD_WEIGHT = 0.05  # of the component that goes on looking for modes between and around those known
 WORTH_A_PILOT = 0.5  # nats of divergence from the target that one pilot saved for another to follow
-WORTH_ANOTHER = 0.1  # nats of divergence from the target that anything but a Gaussian must save
+WORTH_A_COMPONENT = 0.05  # nats of divergence from the target that each must save, for it is paid for at every step
 FEWEST_EFFECTIVE = 50  # draws of the pool that must count for it to tell
 
 
@@ -164,7 +164,7 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     gaussian = gaussian_of(pool, target)
     other = heavy_tailed(gaussian) if len(kept) == 1 else mixture_of(kept, target.initial_position)
     saved = divergence(pool, gaussian, target) - divergence(pool, other, target)
-    return BaseFit(other if saved > WORTH_ANOTHER else gaussian, pool.log_evidence)
+    return BaseFit(other if saved > WORTH_A_COMPONENT * (1 + len(kept)) else gaussian, pool.log_evidence)
 
 
 def heavy_tailed(gaussian: Gaussian) -> StudentT:
@@ -221,12 +221,13 @@ def after_pilot(known: Knowledge, target: Target, fit: BaseFit, seed: int, repor
     flat = draws.position.reshape(-1, draws.position.shape[-1])
     index = systematic_resample(draws.log_weight_target.ravel(), GROUP, seed)
     found = find_modes(target, flat[index], known.found)
-    fresh = [f for f in local_fits(found) if f.found_by == "draws" and is_new(f, known.fits)]
+    fresh = [f for f in local_fits(found)[:MOST_COMPONENTS] if f.found_by == "draws" and is_new(f, known.fits)]
     fits = sorted([*known.fits, *fresh], key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
     mixture = mixture_of(fits, target.initial_position)
     population = draw_population(jax.random.key(seed), target, mixture)
     pool = pooled(population, mixture, went, target)
-    mixture = learn_from(mixture, pool.position, pool.log_weight)
+    if not has_many_modes(found):  # where there are, the fits are but a sample of the modes
+        mixture = learn_from(mixture, pool.position, pool.log_weight)
     gradients = int(draws.num_gradients.sum()) + went.outcome.warmup_gradients + population.log_weight.size
     story = f"A pilot of {draws.log_ratio.size} draws: log Z about {pool.log_evidence:.2f}, {len(fresh)} new modes."
     return Knowledge(

@@ -24,13 +24,16 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
     draws = resampled(went, seed)
     later = find_modes(target, draws, found)
     spent += later.num_gradients - found.num_gradients
-    fits = [*fits, *(new for new in local_fits(later) if new.found_by == "draws" and is_new(new, fits))]
+    heaviest = local_fits(later)[:MOST_COMPONENTS]
+    fits = [*fits, *(new for new in heaviest if new.found_by == "draws" and is_new(new, fits))]
     if not fits:
         mean, covariance = moments(draws, np.full(len(draws), 1 / len(draws)))
         covariance = covariance + 1e-9 * np.trace(covariance) / len(mean) * np.eye(len(mean))
         fits = [LocalFit(mean, covariance, 0.0, mean, np.nan, "draws", np.nan)]
     fits = sorted(fits, key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
-    mixture = learn_from(mixture_of(fits, target.initial_position), draws, np.zeros(len(draws)))
+    mixture = mixture_of(fits, target.initial_position)
+    if len(fits) < MOST_COMPONENTS:
+        mixture = learn_from(mixture, draws, np.zeros(len(draws)))
     known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later.unseen)
     return known, spent
 

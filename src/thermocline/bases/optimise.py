@@ -16,6 +16,7 @@ NUM_STEPS = 80
 NUM_LINE_SEARCH = 15
 CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
 FLAT = 1e-8  # curvature, relative to the largest, that counts as none
+GROUP_OF_POINTS = 256  # whose curvature is found at once
 LEAST_GAIN = 1e-9  # of a step, in nats, at which a climb ends
 DECREMENT = 0.01  # half the Newton decrement, in nats, below which an optimum is one
 
@@ -38,23 +39,45 @@ def climb(target: Target, starts: np.ndarray, *, num_steps: int = NUM_STEPS) -> 
     return Optima(*ends), int(num_gradients)
 
 
-def curvature_at(target: Target, positions: np.ndarray) -> np.ndarray:
-    """Minus the Hessian of the log density at each row, a group at a time."""
-    group = int(np.clip(CURVATURE_BYTES / (8 * positions.shape[1] ** 2), 1, len(positions)))
-    parts = [to_numpy(_curvature(target, positions[i : i + group])) for i in range(0, len(positions), group)]
-    curvature = np.concatenate(parts)
-    return 0.5 * (curvature + np.swapaxes(curvature, 1, 2))
+class Curvature(NamedTuple):
+    """Minus the Hessians of the log density at some points, by their eigenvalues and eigenvectors."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def variances(self) -> np.ndarray:
+        """Laplace's, along the eigenvectors; a direction of next to no curvature is given the least that counts."""
+        return 1 / np.maximum(self.values, FLAT * self.values[:, -1:])
 
 
-def are_optima(curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+def curvature_at(target: Target, positions: np.ndarray) -> Curvature:
+    """The curvature at each row, a group at a time; NaN where it is not a number."""
+    dimension = positions.shape[1]
+    group = int(np.clip(CURVATURE_BYTES / (8 * dimension**2), 1, GROUP_OF_POINTS))
+    parts = []
+    for begin in range(0, len(positions), group):
+        rows = positions[begin : begin + group]
+        room = np.concatenate(
+            [rows, np.broadcast_to(rows[:1], (group - len(rows), dimension))]
+        )  # one size, one program
+        parts.append(to_numpy(_curvature(target, room))[: len(rows)])
+    matrices = np.concatenate(parts) if parts else np.zeros((0, dimension, dimension))
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    matrices = np.where(usable[:, None, None], 0.5 * (matrices + np.swapaxes(matrices, 1, 2)), np.eye(dimension))
+    values, vectors = np.linalg.eigh(matrices)
+    return Curvature(np.where(usable[:, None], values, np.nan), vectors)
+
+
+def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     """Whether a Newton step would gain less than a hundredth of a nat, and the log density bends down.
 
     Directions of no curvature are let off if they have no slope: a ridge is a continuum of optima. Whatever ran
     off or stopped short is no optimum.
     """
-    usable = np.isfinite(curvature).all(axis=(1, 2)) & np.isfinite(gradient).all(axis=1)
-    values, vectors = np.linalg.eigh(np.where(usable[:, None, None], curvature, np.eye(curvature.shape[1])))
-    slopes = np.einsum("sij,si->sj", vectors, np.where(usable[:, None], gradient, 0.0))
+    values, vectors = curvature
+    usable = np.isfinite(values).all(axis=1) & np.isfinite(gradient).all(axis=1)
+    values, gradient = np.where(usable[:, None], values, 1.0), np.where(usable[:, None], gradient, 0.0)
+    slopes = np.einsum("sij,si->sj", vectors, gradient)
     decrement = 0.5 * np.sum(slopes**2 / np.maximum(np.abs(values), FLAT * values[:, -1:]), axis=1)
     bends_down = (values > -1e-4 * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
     return usable & bends_down & (decrement < DECREMENT)

@@ -23,7 +23,7 @@ from thermocline.target import Target
 NUM_DRAWS = 4096
 MOST_ROUNDS = 10
 LEAST_SHARE = 0.02  # of draws that must be effective for a round to be learned from
-NUM_STEPS = 40  # of expectation maximisation
+NUM_STEPS = 20  # of expectation maximisation
 LEAST_WEIGHT = 1e-3  # of a component, so that a mode once known goes on being looked at
 GAIN = 1.02  # of the effective share that makes another round worth it
 

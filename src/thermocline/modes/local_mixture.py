@@ -8,7 +8,6 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import BaseFit, Gaussian, Mixture
-from thermocline.bases.laplace import laplace_covariance, log_laplace_mass
 from thermocline.bases.mixture import SIZES
 from thermocline.bases.population import NUM_DRAWS, adapt_population, draw_population
 from thermocline.errors import ThermoclineError
@@ -39,15 +38,19 @@ def local_fits(found: Found) -> list[LocalFit]:
 
 
 def fit_of_mode(found: Found, mode: int) -> LocalFit:
+    """Along a continuum of optima, which is flat, no wider than the continuum is long."""
     members = np.flatnonzero(found.mode == mode)
     height, positions = found.optima.log_density[members], found.optima.position[members]
     weight = np.exp(height - height.max())
-    mean, spread = moments(positions, weight / weight.sum())
-    covariances = [local_covariance(found.curvature[i], np.trace(spread)) for i in members]
-    covariance = np.average(covariances, axis=0, weights=weight) + spread
-    log_mass = max(log_laplace_mass(h, c) for h, c in zip(height, covariances, strict=True))
-    best = members[0]
-    origin = "starts" if found.is_from_starts(mode) else "draws"
+    weight /= weight.sum()
+    mean, spread = moments(positions, weight)
+    variances, extent = found.curvature.variances()[members], np.trace(spread)
+    is_continuum = extent > 10 * variances.min(axis=1, keepdims=True)
+    variances = np.where(is_continuum, np.minimum(variances, extent), variances)
+    vectors = found.curvature.vectors[members]
+    covariance = np.einsum("m,mij,mj,mkj->ik", weight, vectors, variances, vectors, optimize=True) + spread
+    log_mass = float(np.max(height + 0.5 * np.sum(np.log(2 * np.pi * variances), axis=1)))
+    best, origin = members[0], "starts" if found.is_from_starts(mode) else "draws"
     return LocalFit(
         mean, covariance, log_mass, found.optima.position[best], float(found.optima.log_density[best]), origin, log_mass
     )
@@ -57,13 +60,6 @@ def moments(positions: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.n
     """Mean and covariance of weighted rows; the weights sum to one."""
     mean = weight @ positions
     return mean, (positions - mean).T @ ((positions - mean) * weight[:, None])
-
-
-def local_covariance(curvature: np.ndarray, extent: float) -> np.ndarray:
-    """Laplace's covariance; along a continuum of optima, which is flat, no wider than the continuum is long."""
-    values, vectors = np.linalg.eigh(laplace_covariance(curvature))
-    is_continuum = extent > 10 * values[0]
-    return (vectors * np.minimum(values, extent if is_continuum else np.inf)) @ vectors.T
 
 
 def bhattacharyya_distance(first: LocalFit, second: LocalFit) -> float:

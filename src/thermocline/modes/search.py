@@ -11,7 +11,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from thermocline.bases import fresh_draws
-from thermocline.bases.optimise import CURVATURE_BYTES, Optima, are_optima, climb, curvature_at
+from thermocline.bases.optimise import CURVATURE_BYTES, Curvature, Optima, are_optima, climb, curvature_at
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     """
 
     optima: Optima
-    curvature: np.ndarray
+    curvature: Curvature
     counts: np.ndarray
     mode: np.ndarray
     num_starts: int
@@ -94,14 +94,28 @@ def find_modes(target: Target, starts: np.ndarray, known: Found | None = None) -
         counts = np.concatenate([known.counts, counts])
         spent += known.num_gradients
     distinct, counts = without_duplicates(ends, counts)
-    curvature = curvature_at(target, distinct.position)
-    spent += curvature.shape[0] * curvature.shape[1]
+    curvature, cost = with_known(target, distinct, known)
+    spent += cost
     kept = are_optima(curvature, distinct.gradient)
     num_starts = len(starts) if known is None else known.num_starts
     share = float(counts[kept].sum() / max(counts.sum(), 1))
-    distinct, curvature, counts = distinct.chosen(np.flatnonzero(kept)), curvature[kept], counts[kept]
+    distinct, counts = distinct.chosen(np.flatnonzero(kept)), counts[kept]
+    curvature = Curvature(*(leaf[kept] for leaf in curvature))
     mode = joined(target, distinct)
     return Found(distinct, curvature, counts, mode, num_starts, share, spent)
+
+
+def with_known(target: Target, optima: Optima, known: Found | None) -> tuple[Curvature, int]:
+    """The curvature at every optimum, asked for only where an earlier search has not, and the gradients it took."""
+    places = {} if known is None else {row.tobytes(): i for i, row in enumerate(known.optima.position)}
+    place = np.array([places.get(row.tobytes(), -1) for row in optima.position], int)
+    fresh = curvature_at(target, optima.position[place < 0])
+    if known is None:
+        return fresh, fresh.values.size
+    both = Curvature(*(np.empty((len(place), *leaf.shape[1:])) for leaf in fresh))
+    for room, new, old in zip(both, fresh, known.curvature, strict=True):
+        room[place < 0], room[place >= 0] = new, old[place[place >= 0]]
+    return both, fresh.values.size
 
 
 def climb_in_groups(target: Target, starts: np.ndarray) -> tuple[Optima, int, np.ndarray]:

@@ -1,0 +1,87 @@
+"""Which method, mover, trajectory and number of chains should be the default? Work to a given error, measured.
+
+For each problem the black box fits one base. Every candidate then samples from it for the same number of gradients;
+the table gives the gradients after warm-up that it would take for a standard error of 0.05 in log Z, relative to
+the default, as the geometric mean over problems and seeds, and the share of runs with verdict "ok".
+
+    python benchmarks/defaults.py [--seeds 3]
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import thermocline as tc
+from tests.study_problems import STUDY
+
+PROBLEMS = ("shells 5-D", "banana", "hierarchical (non-centred)", "five 10-D, base too wide", "funnel")
+DEFAULT = "Gibbs, HMC 8, 16 chains"
+GRADIENTS = 200_000  # of sampling, in all chains
+
+
+def candidates() -> dict[str, tuple[Any, int, float]]:
+    """Method, chains, and gradients a draw, by name."""
+    return {
+        DEFAULT: (tc.GibbsTempering(), 16, 9),
+        "Gibbs without jumps": (tc.GibbsTempering(jumps=False), 16, 8),
+        "Gibbs, HMC 4": (tc.GibbsTempering(tc.HMC(num_steps=4)), 16, 5),
+        "Gibbs, HMC 16": (tc.GibbsTempering(tc.HMC(num_steps=16)), 16, 17),
+        "Gibbs, NUTS": (tc.GibbsTempering(tc.NUTS()), 16, 9),
+        "Gibbs, acceptance 0.8": (tc.GibbsTempering(tc.HMC(target_acceptance=0.8)), 16, 9),
+        "joint, HMC 8": (tc.JointTempering(), 16, 9),
+        "Gibbs, 4 chains": (tc.GibbsTempering(), 4, 9),
+        "Gibbs, 64 chains": (tc.GibbsTempering(), 64, 9),
+    }
+
+
+def problem_and_base(name: str) -> tuple[Any, Any]:
+    """The target's log evidence and the base that every candidate starts from."""
+    problem = STUDY[name.split(",")[0]]()
+    fit = tc.fit_auto(problem.target, seed=0)
+    if "too wide" in name:
+        components = fit.base.components
+        wide = tc.Gaussian(components.mean, 1.5 * np.asarray(components.scale_tril))
+        fit = tc.BaseFit(tc.Mixture(wide, fit.base.log_weights), fit.log_zeta, modes=fit.modes)
+    return problem, fit
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    options = parser.parse_args()
+    needed: dict[str, list[float]] = {name: [] for name in candidates()}
+    is_ok: dict[str, list[bool]] = {name: [] for name in candidates()}
+    for problem_name in PROBLEMS:
+        problem, fit = problem_and_base(problem_name)
+        for name, (method, num_chains, cost) in candidates().items():
+            num_draws = max(int(GRADIENTS / cost / num_chains), 50)
+            for seed in range(options.seeds):
+                result = tc.sample(
+                    problem.target,
+                    base=fit,
+                    method=method,
+                    num_chains=num_chains,
+                    num_draws=num_draws,
+                    seed=seed,
+                    progress=False,
+                )
+                evidence: Any = result.log_evidence
+                spent = float(result.draws.num_gradients.sum())
+                needed[name].append(spent * (evidence.standard_error / 0.05) ** 2)
+                is_ok[name].append(result.verdict == "ok")
+            recent = np.exp(np.mean(np.log(needed[name][-options.seeds :])))
+            print(f"{problem_name:28s} {name:26s} {recent:10.3g} gradients", flush=True)
+    print(f"\n{'candidate':26s}  work relative to the default   ok")
+    reference = np.log(needed[DEFAULT])
+    for name, values in needed.items():
+        ratio = np.exp(np.mean(np.log(values) - reference))
+        print(f"{name:26s}  {ratio:6.2f}                         {np.mean(is_ok[name]):.2f}")
+
+
+if __name__ == "__main__":
+    main()
