@@ -167,10 +167,6 @@ def test_a_target_that_is_nan_where_the_base_draws():
     assert "return -inf off the support" in said
 
 
-def test_no_base_given():
-    assert "give a base" in message_of(base=None)
-
-
 @pytest.mark.parametrize(
     ("option", "value"),
     [

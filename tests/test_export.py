@@ -77,6 +77,8 @@ def test_a_loaded_result_is_the_same_to_the_last_bit(result, path):
         "base_draws",
         "info",
         "continuation",
+        "known_modes",
+        "mode_locations",
     ):
         assert same(getattr(loaded, part), getattr(result, part)), part
     assert loaded.log_support == result.log_support

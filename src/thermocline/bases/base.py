@@ -43,7 +43,7 @@ class Base:
 class BaseFit(NamedTuple):
     """A base fitted to a target, with an approximation of its log evidence."""
 
-    base: NormalisedDensity
+    base: Any  # a NormalisedDensity
     log_zeta: float
     num_gradients: int = 0
     log_zeta_is: str = "estimate"  # or "lower bound", "upper bound"

@@ -1,5 +1,6 @@
 """Mixtures of any family of bases."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -25,7 +26,7 @@ class Mixture:
     log_weights: Any
 
     @classmethod
-    def of(cls, components: list[NormalisedDensity], log_weights: Any) -> "Mixture":
+    def of(cls, components: Sequence[NormalisedDensity], log_weights: Any) -> "Mixture":
         """From a list of bases and their log weights, which are normalised here."""
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *_padded(components))
         log_weights = np.asarray(log_weights, float)
@@ -38,7 +39,7 @@ class Mixture:
         """Components that are not padding."""
         return int(np.sum(np.isfinite(self.log_weights)))
 
-    def component(self, index: int) -> Any:
+    def component(self, index: Any) -> Any:
         """One component, as a base."""
         return jax.tree.map(lambda leaf: leaf[index], self.components)
 
@@ -77,7 +78,7 @@ class Mixture:
         return jax.vmap(lambda base: ravel_pytree(base.mean)[0])(self.components)
 
 
-def _padded(components: list[Any]) -> list[Any]:
+def _padded(components: Sequence[Any]) -> list[Any]:
     """Repeats of the first component make up the next size."""
     number = len(components)
     size = next((size for size in SIZES if size >= number), number)

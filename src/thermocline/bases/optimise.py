@@ -1,7 +1,7 @@
 """Optima of a density from many starts at once, and the curvature there: the only file that knows Optax's L-BFGS."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -62,7 +62,7 @@ def curvature_at(target: Target, positions: np.ndarray) -> Curvature:
         )  # one size, one program
         parts.append(to_numpy(_curvature(target, room))[: len(rows)])
     matrices = np.concatenate(parts) if parts else np.zeros((0, dimension, dimension))
-    usable = np.isfinite(matrices).all(axis=(1, 2))
+    usable = np.all(np.isfinite(matrices), axis=(1, 2), keepdims=True)[:, 0, 0]
     matrices = np.where(usable[:, None, None], 0.5 * (matrices + np.swapaxes(matrices, 1, 2)), np.eye(dimension))
     values, vectors = np.linalg.eigh(matrices)
     return Curvature(np.where(usable[:, None], values, np.nan), vectors)
@@ -75,7 +75,7 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     off or stopped short is no optimum.
     """
     values, vectors = curvature
-    usable = np.isfinite(values).all(axis=1) & np.isfinite(gradient).all(axis=1)
+    usable = np.isfinite(np.sum(values, axis=1) + np.sum(gradient, axis=1))
     values, gradient = np.where(usable[:, None], values, 1.0), np.where(usable[:, None], gradient, 0.0)
     slopes = np.einsum("sij,si->sj", vectors, gradient)
     decrement = 0.5 * np.sum(slopes**2 / np.maximum(np.abs(values), FLAT * values[:, -1:]), axis=1)
@@ -106,9 +106,10 @@ def maximise(
         def step(carry: tuple) -> tuple:
             position, state, step, spent, _ = carry
             value, gradient = value_and_gradient(position, state=state)
+            update: Any
             update, state = optimiser.update(gradient, state, position, value=value, grad=gradient, value_fn=loss)
             tried = jnp.asarray(optax.tree.get(state, "num_linesearch_steps"), spent.dtype)
-            moved = optax.apply_updates(position, update)
+            moved = position + update
             usable = jnp.all(jnp.isfinite(moved))
             return jnp.where(usable, moved, position), state, step + 1, spent + tried, jnp.abs(gradient @ update)
 

@@ -67,9 +67,8 @@ class GibbsTempering:
 def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:
     """The draw at a point, with its Rao-Blackwellised weights (eq. ct-norm-const-estimator)."""
     log_mass = law.log_mass(point.log_ratio)
-    return Draw(
-        point.position, beta, point.log_ratio, point.log_ratio - log_mass, -log_mass, *move, jnp.zeros_like(beta)
-    )
+    weights = point.log_ratio - log_mass, -log_mass
+    return Draw(point.position, beta, point.log_ratio, *weights, **move._asdict(), jump_acceptance=jnp.zeros_like(beta))
 
 
 def SimulatedTempering(mover: Mover | None = None, *, betas: Any = None, log_weights: Any = None) -> GibbsTempering:

@@ -4,6 +4,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -12,7 +13,7 @@ from thermocline.bases.mixture import SIZES
 from thermocline.bases.population import NUM_DRAWS, adapt_population, draw_population
 from thermocline.errors import ThermoclineError
 from thermocline.modes.search import Found, find_modes, spread_starts
-from thermocline.precision import cast, computing_in
+from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
 MOST_COMPONENTS = SIZES[-1]
@@ -81,7 +82,8 @@ def is_new(fit: LocalFit, known: list[LocalFit]) -> bool:
 def mixture_of(fits: list[LocalFit], like: Any) -> Mixture:
     """The fits as one base on the PyTree of `like`, with weights in proportion to their masses."""
     unravel = ravel_pytree(like)[1]
-    components = [Gaussian.from_covariance(jax.tree.map(np.asarray, unravel(f.mean)), f.covariance) for f in fits]
+    means = [to_numpy(unravel(jnp.asarray(fit.mean))) for fit in fits]
+    components = [Gaussian.from_covariance(mean, fit.covariance) for mean, fit in zip(means, fits, strict=True)]
     return Mixture.of(components, [fit.log_mass for fit in fits])
 
 

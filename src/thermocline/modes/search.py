@@ -1,7 +1,7 @@
 """The search for modes: many starts, the optima they climb to, and which optima belong together."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ def spread_starts(target: Target, seed: int) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnames="number")
-def _draws_of(key: jax.Array, base: object, number: int) -> jax.Array:
+def _draws_of(key: jax.Array, base: Any, number: int) -> jax.Array:
     return fresh_draws(key, base, number)
 
 
