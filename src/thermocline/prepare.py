@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import Base, BaseFit, NormalisedDensity, fresh_draws
+from thermocline.bases import Base, BaseFit, Gaussian, NormalisedDensity, fresh_draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate
 from thermocline.paths import Path
@@ -28,6 +28,8 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
     density = fit.base
     if jax.tree.leaves(density) == [density] and hasattr(density, "log_density") and hasattr(density, "sample"):
         density = Base(density.log_density, density.sample)  # a class that JAX does not know
+    if isinstance(density, Gaussian):
+        density = density.whitened()
     return fit._replace(base=cast(density, precision))
 
 

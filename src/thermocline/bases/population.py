@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline import linear
 from thermocline.bases.base import fresh_draws
 from thermocline.bases.expectation_maximisation import expectation_maximisation
 from thermocline.bases.gaussian import Gaussian
@@ -107,7 +108,5 @@ def _learn(mixture: Mixture, positions: jax.Array) -> Mixture:
     is_padding = jnp.isneginf(jnp.asarray(mixture.log_weights))
     log_weights = jnp.where(is_padding, -jnp.inf, jnp.maximum(fitted.log_weights, np.log(LEAST_WEIGHT)))
     scales = fitted.components.scale_tril
-    identity = jnp.eye(positions.shape[1], dtype=positions.dtype)
-    whitening = jax.vmap(lambda scale: jax.scipy.linalg.solve_triangular(scale, identity, lower=True))(scales)
-    components = Gaussian(fitted.components.mean, scales, whitening)
+    components = Gaussian(fitted.components.mean, scales, linear.inverse(scales))
     return Mixture(components, log_weights - jax.nn.logsumexp(log_weights))
