@@ -2,10 +2,11 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo test lint calibrate study kills bench clean
+.PHONY: help demo bases test lint calibrate study kills bench clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
+	@echo "make bases      every fit of a base on three targets, side by side (about 20 minutes)"
 	@echo "make test       set up, then lint, type-check and test"
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method (about an hour)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
@@ -29,6 +30,9 @@ $(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
 
 demo: $(VENV)/.report
 	$(RUN) experiments/bimodal/run.py --out build/demo
+
+bases: $(VENV)/.report
+	$(RUN) experiments/bases/run.py --out build/bases
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.special import betaln
 
 import thermocline as tc
-from thermocline.many import sample_many
 
 
 class ManyProblem(NamedTuple):
@@ -141,7 +140,7 @@ def calibrated(name: str, problem: ManyProblem, options: argparse.Namespace) -> 
     rows, each = [], []
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         began = time.process_time()
-        results = sample_many(
+        results = tc.sample_many(
             problem.target,
             problem.data,
             base=problem.base,

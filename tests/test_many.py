@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 import thermocline as tc
 from thermocline.estimators import Estimate
-from thermocline.many import ManyResults, sample_many
+from thermocline.many import ManyResults
 from thermocline.many.checks import check_sum
 from thermocline.many.result import sum_of
 
@@ -43,7 +43,7 @@ def truths_of(data):
 
 def run(data, **options) -> ManyResults:
     arguments = {"base": encoder, "seed": 1, "num_warmup": 200, "num_draws": 300, "progress": False, **options}
-    return sample_many(TARGET, data, **arguments)
+    return tc.sample_many(TARGET, data, **arguments)
 
 
 def assert_same(first: tc.Result, second: tc.Result):
@@ -169,7 +169,7 @@ def test_one_base_for_all_and_targets_with_an_edge():
     edges = np.linspace(-1, 1, 5)
     target = tc.Target(lambda x, edge: jnp.where(x > edge, -0.5 * x**2, -jnp.inf), 2.0)
     base, method = tc.Gaussian.diagonal(0.0, 1.0), tc.GibbsTempering(law=tc.Continuous())
-    some = sample_many(target, edges, base=base, method=method, num_warmup=0, num_draws=200, progress=False)
+    some = tc.sample_many(target, edges, base=base, method=method, num_warmup=0, num_draws=200, progress=False)
     truths = 0.5 * np.log(2 * np.pi) + norm.logsf(edges)
     assert some[3].continuation.base.mean.shape == ()
     assert np.all(np.abs(some.log_evidences.value - truths) < 5 * some.log_evidences.standard_error)

@@ -23,8 +23,9 @@ from matplotlib.lines import Line2D
 
 NUM_EXACT = 20_000  # draws of base and target for the divergences
 WORK: Any = {"num_chains": 16, "num_warmup": 500, "num_draws": 1000}
-BLUE, GREEN, ORANGE, INK, FAINT = "#0072B2", "#009E73", "#D55E00", "#333333", "#BBBBBB"
-VERDICTS = {"ok": ("o", GREEN), "suspect": ("s", ORANGE), "failed": ("X", INK)}
+BLUE, GREEN, ORANGE, PINK, INK, FAINT = "#0072B2", "#009E73", "#D55E00", "#CC79A7", "#333333", "#BBBBBB"
+LEAST, MOST = 1e-3, 1e3  # divergence that draws can tell from none, and what is far in any case
+VERDICTS = {"ok": ("o", GREEN), "suspect": ("s", PINK), "failed": ("X", INK)}
 STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -211,20 +212,18 @@ def verdicts(runs: list[Outcome]) -> str:
     return ", ".join(f"{given.count(name)} {name}" for name in (*VERDICTS, "refused") if name in given)
 
 
+def shown(divergence: float) -> str:
+    return "< 0.001" if divergence < LEAST else "> 1000" if divergence > MOST else f"{divergence:.3g}"
+
+
 def table_of(problem: str, outcomes: list[Outcome]) -> Table:
     """One row a fit: medians over seeds, the root mean square for the error of log Z."""
-    table = Table("fit", "base", title=problem)
-    for name in (
-        "KL(base‖target)",
-        "KL(target‖base)",
-        "gradients, fit",
-        "gradients, run",
-        "log ζ − log Z",
-        "log Z: rmse",
-        "its error",
-    ):
-        table.add_column(name, justify="right")
-    table.add_column("verdicts")
+    table = Table(title=problem)
+    table.add_column("fit", no_wrap=True)
+    table.add_column("base", no_wrap=True)
+    for name in ("KL(b‖t)", "KL(t‖b)", "fit gradients", "run gradients", "log ζ − log Z", "rmse of log Z", "its error"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdicts", no_wrap=True)
     for fit in FITS:
         runs = of(outcomes, problem, fit)
         done = [run for run in runs if not run.refusal]
@@ -234,7 +233,7 @@ def table_of(problem: str, outcomes: list[Outcome]) -> Table:
         table.add_row(
             fit,
             " or ".join(dict.fromkeys(run.kind for run in done)),
-            *(f"{medians(done, field):.2f}" for field in ("kl_base_to_target", "kl_target_to_base")),
+            *(shown(medians(done, field)) for field in ("kl_base_to_target", "kl_target_to_base")),
             *(f"{medians(done, field):,.0f}" for field in ("fit_gradients", "run_gradients")),
             f"{medians(done, 'log_zeta_error'):+.3f}",
             f"{rmse(done):.3f}",
@@ -251,7 +250,6 @@ def refusals(outcomes: list[Outcome]) -> list[str]:
 
 
 def draw_divergences(axes: Any, outcomes: list[Outcome], problem: str) -> None:
-    least = 1e-3  # what 20 000 draws can tell from nothing
     for row, fit in enumerate(FITS):
         done = [run for run in of(outcomes, problem, fit) if not run.refusal]
         if not done:
@@ -260,9 +258,9 @@ def draw_divergences(axes: Any, outcomes: list[Outcome], problem: str) -> None:
             ("kl_base_to_target", -0.14, "<", BLUE),
             ("kl_target_to_base", 0.14, ">", ORANGE),
         ):
-            values = [max(getattr(run, field), least) for run in done]
+            values = [min(max(getattr(run, field), LEAST), MOST) for run in done]
             axes.plot(values, np.full(len(values), row + shift), marker, color=colour, markersize=5, alpha=0.75)
-    axes.set(xscale="log", xlim=(least / 1.5, None))
+    axes.set(xscale="log", xlim=(LEAST / 1.5, 1.5 * MOST))
 
 
 def draw_errors(axes: Any, outcomes: list[Outcome], problem: str) -> None:
@@ -287,12 +285,9 @@ def draw_errors(axes: Any, outcomes: list[Outcome], problem: str) -> None:
                 markeredgewidth=0.4,
             )
     axes.set_xscale("symlog", linthresh=0.1, linscale=1.0)
-    reach = max(
-        0.3,
-        *(abs(run.log_zeta_error) for run in outcomes if run.problem == problem and not run.refusal),
-        *(abs(run.log_evidence_error) for run in outcomes if run.problem == problem and not run.refusal),
-    )
-    ticks = [tick for tick in (0.05, 0.3, 1, 3, 10, 30, 100) if tick <= reach * 1.2]
+    done = [run for run in outcomes if run.problem == problem and not run.refusal]
+    reach = max([0.3, *(abs(error) for run in done for error in (run.log_zeta_error, run.log_evidence_error))])
+    ticks = [tick for tick in (0.05, 0.2, 0.5, 2, 5, 20, 100) if tick <= reach * 1.2]
     ticks = [*(-tick for tick in reversed(ticks)), 0, *ticks]
     axes.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
     axes.minorticks_off()
@@ -331,9 +326,9 @@ def draw_figure(outcomes: list[Outcome], file: Path) -> None:
                 axes.tick_params(axis="y", length=0)
         grid[0, 0].set_yticks(range(len(FITS)), list(FITS))
         grid[0, 0].set_ylim(len(FITS) - 0.5, -0.5)
-        grid[-1, 0].set_xlabel("KL divergence, nats (below 0.001 drawn there)")
-        grid[-1, 1].set_xlabel("gradients spent on the fit (dashed: on the run)")
-        grid[-1, 2].set_xlabel("error of log Z, ± two standard errors")
+        grid[-1, 0].set_xlabel("KL divergence, nats (cut to 0.001 and 1000)")
+        grid[-1, 1].set_xlabel("gradients of fit (dashed: run)")
+        grid[-1, 2].set_xlabel("error of log Z, ± 2 standard errors")
         figure.legend(handles=legend_handles(), loc="outside upper center", ncols=7, handletextpad=0.3)
         figure.savefig(file, dpi=150, metadata={"Software": None})
         plt.close(figure)
@@ -363,7 +358,7 @@ def numbers_of(outcomes: list[Outcome]) -> dict[str, Any]:
 
 def main(out: Path, seeds: int) -> dict[str, Any]:
     """Measure, print the tables, write `figure.png` and `result.json` into `out`, and return the latter's content."""
-    console = Console(width=None if Console().is_terminal else 150)
+    console = Console(width=None if Console().is_terminal else 160)
     out.mkdir(parents=True, exist_ok=True)
     outcomes = []
     for problem in problems():

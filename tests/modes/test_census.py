@@ -21,6 +21,8 @@ from thermocline.result import BaseDraws
 from thermocline.run import Outcome
 from thermocline.survey import survey
 
+pytestmark = pytest.mark.census
+
 WEIGHTS = np.array([0.55, 0.3, 0.15])
 MEANS = np.array([[6.0, 0.0, 1.0], [-5.0, 4.0, 0.0], [0.0, -7.0, -2.0]])
 COVARIANCES = np.stack(

@@ -9,7 +9,7 @@ from jax.scipy.stats import norm
 import thermocline as tc
 from tests.problems import shells
 from tests.study_problems import eggbox, gaussian_mixture, hierarchy
-from thermocline.bases.optimise import Optima
+from thermocline.bases.optimise import Curvature, Optima
 from thermocline.modes.search import GROUP, Found, find_modes, joined, spread_starts
 from thermocline.precision import cast
 
@@ -45,7 +45,8 @@ def pair(distance):
 
 def found_with(counts, mode):
     """What a search would leave, with nothing but counts and modes."""
-    return Found(Optima(*[np.zeros((len(mode), 1))] * 3), np.zeros(1), np.array(counts), np.array(mode), 0, 1.0, 0)
+    optima, curvature = Optima(*[np.zeros((len(mode), 1))] * 3), Curvature(np.zeros((0, 1)), np.zeros((0, 1, 1)))
+    return Found(optima, curvature, np.array(counts), np.array(mode), 0, 1.0, 0)
 
 
 def test_two_starts_that_find_one_mode_give_one_optimum():
@@ -56,7 +57,8 @@ def test_two_starts_that_find_one_mode_give_one_optimum():
     assert found.share_converged == 1
     np.testing.assert_allclose(found.optima.position, [[1.0, -2.0, 0.5]], atol=1e-4)
     np.testing.assert_allclose(found.optima.log_density, [7.0], atol=1e-6)
-    np.testing.assert_allclose(found.curvature[0], np.linalg.inv(CORRELATED), rtol=1e-9)
+    vectors, variances = found.curvature.vectors[0], found.curvature.variances()[0]
+    np.testing.assert_allclose((vectors * variances) @ vectors.T, CORRELATED, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -137,6 +139,9 @@ def test_draws_of_chains_add_what_starts_have_missed():
     assert [later.is_from_starts(mode) for mode in (0, 1)] == [False, True]
     assert later.num_starts == 2
     assert later.num_gradients > first.num_gradients
+    again = find_modes(target, np.array([[-2.5, -1.0], [3.0, 1.5], [-2.0, -2.0], [4.0, 2.0], [3.5, 0.0]]))
+    for known, fresh in zip(later.curvature, again.curvature, strict=True):  # what was not asked for twice
+        np.testing.assert_allclose(np.abs(known), np.abs(fresh), rtol=1e-3, atol=1e-3)
 
 
 def test_starts_are_spread_widely_and_begin_where_the_user_did():

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import Base, BaseFit, check_base
+from thermocline import linear
+from thermocline.bases import Base, BaseFit, Gaussian, check_base
 from thermocline.errors import ThermoclineError
 from thermocline.many.program import at
 from thermocline.precision import cast, to_numpy
@@ -25,7 +26,7 @@ def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray],
     """Whatever the user gave; a function of the datum is computed here."""
     if callable(base) and not hasattr(base, "log_density"):
         return encoded(base, data, position, groups, precision)
-    return given(base, position, len(jax.tree.leaves(data)[0]), precision)
+    return given(base, position, groups, precision)
 
 
 def encoded(
@@ -35,14 +36,25 @@ def encoded(
 
     def of_datum(datum: Any) -> tuple[Any, jax.Array]:
         fit = as_fit(function(datum))
-        return fit.base, jnp.asarray(fit.log_zeta, precision)
+        return whitened(fit.base), jnp.asarray(fit.log_zeta, precision)
 
     check_encoder(of_datum, at(data, 0), position)
-    program = jax.jit(jax.vmap(of_datum))
-    parts = [to_numpy(cast(program(at(data, group)), precision)) for group in groups]
-    number = len(jax.tree.leaves(data)[0])
-    base, log_zeta = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
+    base, log_zeta = in_groups(of_datum, data, groups, precision)
     return Bases(base, log_zeta, is_shared=False)
+
+
+def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndarray], precision: str) -> Any:
+    """The function of every target's part of a tree."""
+    program, number = jax.jit(jax.vmap(function)), len(jax.tree.leaves(stacked)[0])
+    parts = [to_numpy(cast(program(at(stacked, group)), precision)) for group in groups]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
+
+
+def whitened(base: Any) -> Any:
+    """A dense Gaussian with the inverse of its scale at hand, which otherwise every evaluation would find anew."""
+    if isinstance(base, Gaussian) and base.whitening is None and jnp.ndim(base.scale_tril) == 2:
+        return Gaussian(base.mean, base.scale_tril, linear.inverse(base.scale_tril))
+    return base
 
 
 def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, position: Any) -> None:
@@ -70,9 +82,9 @@ def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, 
         ) from error
 
 
-def given(base: Any, position: Any, number: int, precision: str) -> Bases:
+def given(base: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
     """One base for all, or one whose leaves have a leading axis over targets: the shape of its draws tells which."""
-    fit = as_fit(base)
+    fit, number = as_fit(base), 1 + max(int(group.max()) for group in groups)
     if not hasattr(fit.base, "log_density"):
         raise ThermoclineError(
             f"base is {fit.base!r}, which has no `log_density`; give a function of the datum that returns a base, a "
@@ -87,7 +99,7 @@ def given(base: Any, position: Any, number: int, precision: str) -> Bases:
     leaves = jax.tree.leaves(density)
     try:
         check_base(cast(density, precision), position)
-        return Bases(density, log_zeta, is_shared=True)
+        return Bases(to_numpy(whitened(cast(density, precision))), log_zeta, is_shared=True)
     except ThermoclineError as error:
         lengths = {np.shape(leaf)[:1] for leaf in leaves}
         if lengths != {(number,)}:
@@ -99,7 +111,7 @@ def given(base: Any, position: Any, number: int, precision: str) -> Bases:
         check_base(cast(at(density, 0), precision), position)
     except ThermoclineError as error:
         raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
-    return Bases(density, log_zeta, is_shared=False)
+    return Bases(in_groups(whitened, density, groups, precision), log_zeta, is_shared=False)
 
 
 def as_fit(base: Any) -> BaseFit:
