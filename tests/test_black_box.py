@@ -12,7 +12,7 @@ from tests.problems import gaussian
 from tests.study_problems import HARD, STUDY, gaussian_mixture
 from thermocline.bases import Mixture
 
-pytestmark = pytest.mark.census
+pytestmark = [pytest.mark.census, pytest.mark.slow]
 
 QUIET: dict[str, Any] = {"progress": False}
 ROUNDING = 1e-6  # where a base fits to the last digit, the error is of that order too

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import thermocline as tc
-from tests.problems import shells
 from tests.study_problems import gaussian_mixture
 from thermocline.bases import Mixture
 from thermocline.bases.population import (
@@ -17,8 +16,6 @@ from thermocline.bases.population import (
     is_better,
     learn_from,
 )
-from thermocline.modes.local_mixture import local_fits, mixture_of
-from thermocline.modes.search import find_modes, spread_starts
 from thermocline.precision import cast
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -119,19 +116,3 @@ def test_a_round_that_loses_mass_is_no_gain_however_even_its_weights():
     assert not is_better(uneven, even)
     lost = even._replace(log_weight=even.log_weight - 0.7)  # half the mass
     assert not is_better(lost, uneven)
-
-
-def test_shells_are_not_lost_by_learning():
-    """Rings that no Gaussian fits: learning on few heavy draws would collapse onto a part of one."""
-    problem = shells(2)
-    target = cast(problem.target, "float64")
-    for seed in range(3):
-        fits = local_fits(find_modes(target, spread_starts(target, seed)))
-        assert len(fits) == 2
-        mixture, population, _ = adapt_population(
-            jax.random.key(seed), target, mixture_of(fits, target.initial_position)
-        )
-        error = log_evidence_error(population)
-        assert error < 0.2
-        assert abs(population.log_evidence - problem.log_evidence) < 4 * error
-        assert np.exp(mixture.log_weights[:2]).min() > 0.3  # both shells, of equal mass

@@ -41,7 +41,9 @@ class Mixture:
 
     def component(self, index: Any) -> Any:
         """One component, as a base."""
-        return jax.tree.map(lambda leaf: leaf[index], self.components)
+        return jax.tree.map(
+            lambda leaf: (jnp.asarray(leaf) if isinstance(index, jax.Array) else leaf)[index], self.components
+        )
 
     def log_densities(self, position: Any) -> jax.Array:
         """Log of weight times density, by component."""

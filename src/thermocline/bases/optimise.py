@@ -12,12 +12,13 @@ from jax.flatten_util import ravel_pytree
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
-NUM_STEPS = 80
+NUM_STEPS = 150
 NUM_LINE_SEARCH = 15
 CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
 FLAT = 1e-8  # curvature, relative to the largest, that counts as none
 GROUP_OF_POINTS = 256  # whose curvature is found at once
-LEAST_GAIN = 1e-9  # of a step, in nats, at which a climb ends
+LEAST_GAIN = 1e-9  # of a step, in nats, that counts as one
+PATIENCE = 3  # steps without gain that end a climb: a line search may fail once
 DECREMENT = 0.01  # half the Newton decrement, in nats, below which an optimum is one
 
 
@@ -100,20 +101,26 @@ def maximise(
 
     def climb_from(start: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         def goes_on(carry: tuple) -> jax.Array:
-            _, _, step, _, gain = carry
-            return (step < num_steps) & (gain > LEAST_GAIN)
+            _, _, step, _, num_idle = carry
+            return (step < num_steps) & (num_idle < PATIENCE)
 
         def step(carry: tuple) -> tuple:
-            position, state, step, spent, _ = carry
+            position, state, step, spent, num_idle = carry
             value, gradient = value_and_gradient(position, state=state)
             update: Any
             update, state = optimiser.update(gradient, state, position, value=value, grad=gradient, value_fn=loss)
             tried = jnp.asarray(optax.tree.get(state, "num_linesearch_steps"), spent.dtype)
             moved = position + update
             usable = jnp.all(jnp.isfinite(moved))
-            return jnp.where(usable, moved, position), state, step + 1, spent + tried, jnp.abs(gradient @ update)
+            return (
+                jnp.where(usable, moved, position),
+                state,
+                step + 1,
+                spent + tried,
+                jnp.where(jnp.abs(gradient @ update) > LEAST_GAIN, 0, num_idle + 1),
+            )
 
-        begin = start, optimiser.init(start), 0, jnp.zeros((), int), jnp.asarray(jnp.inf, start.dtype)
+        begin = start, optimiser.init(start), 0, jnp.zeros((), int), 0
         position, _, _, spent, _ = jax.lax.while_loop(goes_on, step, begin)
         value, gradient = jax.value_and_grad(loss)(position)
         return position, -value, -gradient, spent
