@@ -4,12 +4,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
+import numpy as np
 
 from thermocline.bases import NormalisedDensity, centres_of, initial_scale
+from thermocline.bases.weighted import systematic_resample
 from thermocline.checkpoint import Checkpoint
 from thermocline.draws import Draws
 from thermocline.estimators import Estimate
 from thermocline.methods import Method
+from thermocline.modes.search import GROUP
 from thermocline.movers import metric_of
 from thermocline.paths import Path
 from thermocline.prepare import CERTAIN, prepare, starts
@@ -77,6 +80,13 @@ def explore(
         chunk_size=chunk_size,
     )
     return Exploration(path, outcome, base_draws, log_support)
+
+
+def resampled(went: Exploration, seed: int) -> np.ndarray:
+    """Draws of the chains, equally weighted for the target, as many as climb at once."""
+    draws = went.outcome.draws
+    index = systematic_resample(draws.log_weight_target.ravel(), GROUP, seed)
+    return draws.position.reshape(-1, draws.position.shape[-1])[index]
 
 
 def keys_of(seed: int) -> tuple[jax.Array, jax.Array, jax.Array]:
