@@ -15,17 +15,28 @@ from thermocline.fits import (
     fit_renyi,
 )
 from thermocline.many import ManyResults, sample_many
-from thermocline.methods import GibbsTempering, JointTempering, SimulatedTempering, Untempered
+from thermocline.methods import (
+    AnnealedImportance,
+    GibbsTempering,
+    JointTempering,
+    ParallelTempering,
+    SequentialMonteCarlo,
+    SimulatedTempering,
+    TemperedTransitions,
+    Untempered,
+)
 from thermocline.modes.census import Mode
 from thermocline.movers import HMC, NUTS
-from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone
-from thermocline.result import Result, load, thermodynamic_integration
+from thermocline.path_sampling import thermodynamic_integration
+from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, sigmoidal_betas
+from thermocline.result import Result, load
 from thermocline.sample import extend, sample
 from thermocline.target import Target
 
 __all__ = [
     "HMC",
     "NUTS",
+    "AnnealedImportance",
     "Base",
     "BaseFit",
     "CheckpointError",
@@ -42,10 +53,13 @@ __all__ = [
     "Mixture",
     "Mode",
     "Monotone",
+    "ParallelTempering",
     "Result",
+    "SequentialMonteCarlo",
     "SimulatedTempering",
     "StudentT",
     "Target",
+    "TemperedTransitions",
     "ThermoclineError",
     "ThermoclineWarning",
     "Untempered",
@@ -62,5 +76,6 @@ __all__ = [
     "load",
     "sample",
     "sample_many",
+    "sigmoidal_betas",
     "thermodynamic_integration",
 ]

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Array = Any  # of JAX while a run goes on, of NumPy in what it leaves
 
 
@@ -23,6 +25,8 @@ class Draw(NamedTuple):
     is_nonfinite: Array  # the move met a NaN (or +inf) and was rejected
     num_gradients: Array
     jump_acceptance: Array  # probability of accepting the jump from the base that followed; 0 without jumps
+    stage_log_weights: Array = np.zeros((2, 0))  # of replicas, for their upper and from their lower neighbour
+    num_round_trips: Array = np.zeros((), np.int32)  # that replicas ended with this step
 
 
 Draws = Draw  # the same fields, with leading axes (chain, draw)

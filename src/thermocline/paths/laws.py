@@ -17,7 +17,7 @@ from thermocline.errors import ThermoclineError
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
 from thermocline.paths.reweighting import Curve
-from thermocline.pytree import pytree
+from thermocline.pytree import pytree, static
 
 
 class Law(Protocol):
@@ -145,6 +145,18 @@ class Ladder:
         """The same rungs, weighted so that each within the window is visited equally often."""
         betas = jnp.asarray(self.betas)
         return Ladder(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
+
+
+@pytree
+class Rungs:
+    """Inverse temperatures that a method visits in order, or holds all at once: a schedule, and not a law of beta.
+
+    No single draw knows both ends of the path. Every `group` draws in a row are one piece, independent of all other
+    draws; 0 where draws are those of a chain.
+    """
+
+    betas: Any
+    group: int = static(default=0)
 
 
 def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
