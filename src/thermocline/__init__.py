@@ -1,6 +1,7 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
 from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.bidirectional import Sandwich, bidirectional, validate
 from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.estimators import Estimate
 from thermocline.fits import (
@@ -55,6 +56,7 @@ __all__ = [
     "Monotone",
     "ParallelTempering",
     "Result",
+    "Sandwich",
     "SequentialMonteCarlo",
     "SimulatedTempering",
     "StudentT",
@@ -63,6 +65,7 @@ __all__ = [
     "ThermoclineError",
     "ThermoclineWarning",
     "Untempered",
+    "bidirectional",
     "extend",
     "fit_advi",
     "fit_auto",
@@ -78,4 +81,5 @@ __all__ = [
     "sample_many",
     "sigmoidal_betas",
     "thermodynamic_integration",
+    "validate",
 ]

@@ -30,3 +30,11 @@ class Draw(NamedTuple):
 
 
 Draws = Draw  # the same fields, with leading axes (chain, draw)
+
+
+def restored(stored: dict[str, Any]) -> Draws:
+    """Draws from arrays by name, of which those that hold nothing need not be there."""
+    draws = Draws(**stored)
+    missing = {name: value for name, value in Draws._field_defaults.items() if name not in stored}
+    shape = draws.log_ratio.shape
+    return draws._replace(**{name: np.zeros((*shape, *value.shape), value.dtype) for name, value in missing.items()})

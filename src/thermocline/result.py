@@ -13,7 +13,7 @@ import numpy as np
 from thermocline import estimators, storage
 from thermocline.bases.weighted import systematic_resample
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
-from thermocline.draws import Draws
+from thermocline.draws import Draws, restored
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
 from thermocline.estimators.estimate import Batches, batches_of_groups
@@ -280,7 +280,7 @@ def load(path: str | FilePath) -> Result:
         arrays, names = groups["thermocline"], header["names"]
         run = storage.decode(header["run"], arrays)
         return Result(
-            _stored_draws(groups["draws"]),
+            restored(groups["draws"]),
             {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
             {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
             storage.decode(header["template"], arrays),
@@ -295,14 +295,6 @@ def load(path: str | FilePath) -> Result:
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
-
-
-def _stored_draws(stored: dict[str, np.ndarray]) -> Draws:
-    """The draws of a file, which leaves out fields that are empty."""
-    draws = Draws(**stored)
-    missing = {name: value for name, value in Draws._field_defaults.items() if name not in stored}
-    shape = draws.log_ratio.shape
-    return draws._replace(**{name: np.zeros((*shape, *value.shape), value.dtype) for name, value in missing.items()})
 
 
 def _betas(betas: Any) -> np.ndarray:
