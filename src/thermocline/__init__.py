@@ -2,6 +2,7 @@
 
 from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.bidirectional import Sandwich, bidirectional, validate
+from thermocline.cross_check import CrossCheck, cross_check
 from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.estimators import Estimate
 from thermocline.fits import (
@@ -28,8 +29,8 @@ from thermocline.methods import (
 )
 from thermocline.modes.census import Mode
 from thermocline.movers import HMC, NUTS
-from thermocline.path_sampling import thermodynamic_integration
-from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, sigmoidal_betas
+from thermocline.path_sampling import count_based_evidence, thermodynamic_integration
+from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
 from thermocline.result import Result, load
 from thermocline.sample import extend, sample
 from thermocline.target import Target
@@ -42,6 +43,7 @@ __all__ = [
     "BaseFit",
     "CheckpointError",
     "Continuous",
+    "CrossCheck",
     "Estimate",
     "Gaussian",
     "GibbsTempering",
@@ -54,6 +56,7 @@ __all__ = [
     "Mixture",
     "Mode",
     "Monotone",
+    "Neighbours",
     "ParallelTempering",
     "Result",
     "Sandwich",
@@ -66,6 +69,8 @@ __all__ = [
     "ThermoclineWarning",
     "Untempered",
     "bidirectional",
+    "count_based_evidence",
+    "cross_check",
     "extend",
     "fit_advi",
     "fit_auto",

@@ -38,7 +38,7 @@ class Sandwich:
 
     `lower` and `upper` are the raw log means, without any correction of bias. Where the target's draws were exact,
     `is_bound` is True: either fails by more than b nats with probability at most exp(-b) (Markov's inequality), and
-    their difference bounds the error of both. Where they were not, the difference is a consistency gap and bounds nothing.
+    their difference bounds the error of both. Where they were not, it is a consistency gap and bounds nothing.
     """
 
     lower: float
@@ -62,8 +62,8 @@ class Sandwich:
         sides = f"{self.lower:.4f} ± {self.lower_error:.4f}", f"{self.upper:.4f} ± {self.upper_error:.4f}"
         if self.is_bound:
             return (
-                f"log Z between {sides[0]} and {sides[1]}: stochastic bounds with a gap of {self.gap:.4f}; either fails "
-                f"by more than b nats with probability at most exp(-b) ({cost})."
+                f"log Z between {sides[0]} and {sides[1]}: stochastic bounds with a gap of {self.gap:.4f}; either "
+                f"fails by more than b nats with probability at most exp(-b) ({cost})."
             )
         return (
             f"log Z is {sides[0]} by runs up and {sides[1]} by runs back from tempered draws: a consistency gap of "

@@ -76,9 +76,8 @@ class Result:
 
     def expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
-        return self._elementwise(
-            lambda values: estimators.expectation(values, self._log_weight, self._batches), function
-        )
+        weights = self._log_weight, self._batches
+        return self._elementwise(lambda values: estimators.expectation(values, *weights), function)
 
     def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
@@ -197,10 +196,7 @@ class Result:
         if self.law is None:
             raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
         if not self.is_joint:
-            raise ValueError(
-                f"{what} need draws of x and beta together, as GibbsTempering and JointTempering make them; "
-                f"this run is of {self.info['method']}."
-            )
+            raise ValueError(f"{what} need draws of x and beta together; {self.info['method']} makes none.")
 
     def _elementwise(self, estimate: Callable[[np.ndarray], Estimate], function: Callable[[Any], Any]) -> Estimate:
         values = self._map(function)

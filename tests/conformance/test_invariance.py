@@ -9,7 +9,7 @@ import pytest
 from jax.scipy.stats import norm
 
 import thermocline as tc
-from tests.conformance.exact import BIASED, CONSTANT, FACTORS, LADDER, MEANS, invariance
+from tests.conformance.exact import BIASED, CONSTANT, FACTORS, LADDER, MEANS, NEIGHBOURS, RUNGS, invariance
 from thermocline.movers import Move, leapfrog
 from thermocline.paths import Extended, tempered
 
@@ -31,7 +31,10 @@ CASES = {
     "joint nuts bias": (tc.JointTempering(NUTS), BIASED, 0.48),
     "gibbs hmc bias alone": (ALONE, BIASED, 1.1),
     "joint hmc bias alone": (tc.JointTempering(HMC, jumps=False), BIASED, 0.48),
+    "gibbs hmc neighbours": (tc.GibbsTempering(HMC), NEIGHBOURS, 1.1),
+    "gibbs hmc neighbours alone": (ALONE, NEIGHBOURS, 1.1),
     "untempered hmc": (tc.Untempered(HMC), None, 0.9),
+    "transitions hmc": (tc.TemperedTransitions(HMC, betas=RUNGS), None, 0.9),
 }
 
 
