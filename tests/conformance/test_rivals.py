@@ -64,15 +64,16 @@ def ensemble_scores(is_odd):
         return jnp.ravel(after - before), recorded, draw.acceptance, swapped, state.is_odd
 
     after, recorded, acceptance, swapped, parity = mapped(one, keys_for(number), positions)
-    assert 0.6 < acceptance.mean() < 0.97
-    assert 0.2 < swapped.mean() < 0.95
     assert np.all(parity != is_odd)
-    return z_score(after), z_score(recorded)
+    return z_score(after), z_score(recorded), acceptance.mean(), swapped.mean()
 
 
 @pytest.mark.parametrize("is_odd", [False, True])
 def test_parallel_tempering_leaves_every_temperature_unchanged(is_odd, double):
-    assert max(ensemble_scores(is_odd)) < LIMIT
+    after, recorded, acceptance, swapped = ensemble_scores(is_odd)
+    assert 0.6 < acceptance < 0.97  # both Metropolis tests have work to do
+    assert 0.2 < swapped < 0.95
+    assert max(after, recorded) < LIMIT
 
 
 def half_the_gain(betas, log_ratio):
@@ -80,12 +81,12 @@ def half_the_gain(betas, log_ratio):
     return jnp.stack([tempered(gaps, log_ratio[:-1]), jnp.zeros_like(gaps)])
 
 
-def wrong_gaps(betas, log_ratio):
+def flipped_gaps(betas, log_ratio):
     gaps = jnp.diff(betas[::-1])[::-1]
     return jnp.stack([tempered(gaps, log_ratio[:-1]), -tempered(gaps, log_ratio[1:])])
 
 
-@pytest.mark.parametrize("mutant", [half_the_gain, wrong_gaps])
+@pytest.mark.parametrize("mutant", [half_the_gain, flipped_gaps])
 def test_a_wrong_rule_for_swaps_is_caught(mutant, double, monkeypatch):
     monkeypatch.setattr(parallel_tempering, "stage_log_weights", mutant)
     assert ensemble_scores(False)[0] > LIMIT
@@ -98,13 +99,13 @@ def annealed_scores():
 
     def one(key):
         _, draw = method.step(Keys(*jax.random.split(key)), path, tuning, jnp.zeros(()))
-        return draw.log_weight_target, draw.log_weight_base, draw.position, draw.log_ratio, draw.acceptance
+        return draw.log_weight_target, draw.log_weight_base, draw.position, draw.acceptance
 
-    log_weight, log_base, position, log_ratio, acceptance = mapped(one, keys_for(NUM_DRAWS))
+    log_weight, log_base, position, acceptance = mapped(one, keys_for(NUM_DRAWS))
     assert 0.6 < acceptance.mean() < 0.97
     assert np.all(log_base == 0)
-    assert 0.1 < log_weight.std() < 2
     weight, ratio = np.exp(log_weight), np.exp(conditional(np.ones(1))[2][0])
+    assert 0.1 < weight.std() / weight.mean() < 3
     known = draws_at(1.0, np.random.default_rng(1), 1_000_000)
     at_known = np.concatenate([known, known**2, known[:, :1] * known[:, 1:]], axis=1).mean(axis=0)
     at_end = np.concatenate([position, position**2, position[:, :1] * position[:, 1:]], axis=1)
@@ -149,7 +150,8 @@ def test_a_reverse_run_in_the_order_of_a_forward_one_is_caught(double):
         def stage(i, run):
             k = betas.size - i
             gain = tempered(betas[k] - betas[k - 1], run.point.log_ratio)
-            return annealing.moved(keys, path, tuning, mover, betas[k], run._replace(log_weight=run.log_weight - gain), k)
+            run = run._replace(log_weight=run.log_weight - gain)
+            return annealing.moved(keys, path, tuning, mover, betas[k], run, k)
 
         return jax.lax.fori_loop(1, betas.size, stage, annealing.at_start(point))
 
