@@ -1,5 +1,6 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
+from thermocline import experimental
 from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.bidirectional import Sandwich, bidirectional, validate
 from thermocline.cross_check import CrossCheck, cross_check
@@ -71,6 +72,7 @@ __all__ = [
     "bidirectional",
     "count_based_evidence",
     "cross_check",
+    "experimental",
     "extend",
     "fit_advi",
     "fit_auto",

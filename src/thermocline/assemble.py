@@ -12,6 +12,7 @@ from thermocline import fingerprint
 from thermocline.errors import ThermoclineError
 from thermocline.explore import Exploration
 from thermocline.methods import Method
+from thermocline.methods.extended_hamiltonian import Bias
 from thermocline.modes.census import KnownModes
 from thermocline.paths import Continuous, Ladder, Learned, Path, Rungs
 from thermocline.paths.reweighting import grid_of_betas
@@ -127,6 +128,8 @@ def _template(tree: Any) -> Any:
 
 def _reported_law(law: Any) -> Any:
     """One of our laws as it is; a user's own class as a table of -f, which can be stored."""
+    if isinstance(law, Bias):  # of a path without a base, which has no evidence
+        return None
     if law is None or isinstance(law, Learned | Continuous | Ladder | Rungs):
         return to_numpy(law)
     knots = grid_of_betas(jnp.dtype("float64"))

@@ -22,6 +22,7 @@ CASES = {
     "gibbs hmc": (tc.GibbsTempering(HMC), tc.Continuous(), 1.1),
     "gibbs hmc bias": (tc.GibbsTempering(HMC), BIASED, 1.1),
     "gibbs hmc ladder": (tc.GibbsTempering(HMC), LADDER, 1.1),
+    "gibbs langevin bias": (tc.GibbsTempering(tc.experimental.Langevin(num_steps=3)), BIASED, 1.0),
     "gibbs nuts bias": (tc.GibbsTempering(NUTS), BIASED, 1.1),
     "gibbs nuts ladder": (tc.GibbsTempering(NUTS), LADDER, 1.1),
     "joint hmc": (tc.JointTempering(HMC), tc.Continuous(), 0.6),
