@@ -99,7 +99,7 @@ def bidirectional(
         target, chosen, positions = cast((target, chosen, positions), precision)
         check_target(target)
         fit = _fit(target, base, seed, precision, reporter)
-        num_chains = next(n for n in (16, 8, 4, 2, 1) if num_runs % n == 0)
+        num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)
         lengths = Lengths(num_chains, num_warmup, num_runs // num_chains, num_runs // num_chains)
         went = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
         reporter.phase("reverse runs", None)

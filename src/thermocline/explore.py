@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from thermocline.bases import NormalisedDensity, centres_of, initial_scale
 from thermocline.checkpoint import Checkpoint
@@ -12,6 +13,7 @@ from thermocline.estimators import Estimate
 from thermocline.methods import Method, Piloted
 from thermocline.movers import metric_of
 from thermocline.paths import Path
+from thermocline.precision import to_numpy
 from thermocline.prepare import CERTAIN, prepare, starts
 from thermocline.program import first_tuning, start
 from thermocline.progress import Reporter
@@ -80,7 +82,8 @@ def explore(
                 reporter=reporter,
                 chunk_size=chunk_size,
             )
-        method, tuning = method.tuned(tuning if before is None else before.tuning)
+        learned = tuning if before is None else jax.tree.map(jnp.asarray, to_numpy(before.tuning))  # read back or not
+        method, tuning = method.tuned(learned)
         num_warmup, visits_base = int(method.own_warmup * num_warmup), True
     states = start(key_start, method, path, tuning, positions)
     log_support = CERTAIN if visits_base else log_support

@@ -16,7 +16,7 @@ from thermocline.movers import HMC, Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Path, Point, Rungs
 from thermocline.pytree import field, pytree, static
 
-LOWEST = -1e30  # stands for a log ratio of -inf, which BlackJAX would multiply by a temperature of zero
+LOWEST = -1e10  # stands for a log ratio of -inf, which BlackJAX would multiply by a temperature of zero
 SMALLEST_GAP = 1e-6  # between temperatures; a base that partly misses the support would stop the climb at 0
 MOST_STAGES = 2000
 
@@ -111,14 +111,17 @@ class SequentialMonteCarlo:
         moves = info.update_info
         summary = Move(*(jnp.mean(leaf.astype(state.beta.dtype)) for leaf in moves[:3]), jnp.sum(moves.num_gradients))
         spent = summary.num_gradients + 3 * self.num_particles  # the start of a move, and the weights' log ratios
+        increment = info.log_likelihood_increment
+        is_lost = increment < 0.5 * LOWEST * (after.tempering_param - state.beta)  # no particle is on the support
+        beta = jnp.where(1 - after.tempering_param < SMALLEST_GAP, 1.0, after.tempering_param)
         return Group(
             after.particles,
             after.weights,
-            jnp.where(1 - after.tempering_param < SMALLEST_GAP, 1.0, after.tempering_param),
-            state.log_evidence + info.log_likelihood_increment,
+            jnp.where(is_lost, 1.0, beta),
+            state.log_evidence + jnp.where(is_lost, -jnp.inf, increment),
             state.num_stages + 1,
             Move(*(a + b for a, b in zip(state.moves, summary._replace(num_gradients=spent), strict=True))),
-            state.beta >= 1,
+            is_lost | (state.beta >= 1),
             state.num_given,
         )
 
