@@ -72,12 +72,14 @@ def cross_check(
     if result.log_evidence is None:
         raise ThermoclineError("this run has no evidence to check; cross_check compares log evidences.")
     budget = 2 * result.info["num_gradients"] if num_gradients is None else num_gradients
-    seed = (result.info["seed"] + 0x9E37) % 2**32 if seed is None else seed
+    other_seed: int = (result.info["seed"] + 0x9E37) % 2**32 if seed is None else seed
     was_parallel = result.info["method"].startswith("ParallelTempering")
     chosen = method or (GibbsTempering() if was_parallel else ParallelTempering())
     options: dict[str, Any] = {"precision": result.info["precision"], "progress": progress}
-    fit = fit_auto(target, seed=seed, **options) if base is None else base
-    second = sample(target, seed=seed, base=fit, method=chosen, num_chains=NUM_CHAINS, num_draws=FIRST_DRAWS, **options)
+    fit = fit_auto(target, seed=other_seed, **options) if base is None else base
+    second = sample(
+        target, seed=other_seed, base=fit, method=chosen, num_chains=NUM_CHAINS, num_draws=FIRST_DRAWS, **options
+    )
     while _is_worth_more(second, result.log_evidence.standard_error, budget):
         second = extend(second, target, progress=progress)
     evidence = second.log_evidence

@@ -25,7 +25,7 @@ class Draw(NamedTuple):
     is_nonfinite: Array  # the move met a NaN (or +inf) and was rejected
     num_gradients: Array
     jump_acceptance: Array  # probability of accepting the jump from the base that followed; 0 without jumps
-    stage_log_weights: Array = np.zeros((2, 0))  # of replicas, for their upper and from their lower neighbour
+    stage_log_weights: Array = np.zeros((2, 0), np.float32)  # of replicas: up to the next, and down from it
     num_round_trips: Array = np.zeros((), np.int32)  # that replicas ended with this step
 
 

@@ -184,8 +184,8 @@ class Result:
     @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
-        group = self.law.group if isinstance(self.law, Rungs) else 0
-        return batches_of_groups(*self.draws.log_ratio.shape, group) if group else None
+        shape, group = self.draws.log_ratio.shape, self.law.group if isinstance(self.law, Rungs) else 0
+        return batches_of_groups(shape[0], shape[1], group) if group else None
 
     @property
     def is_joint(self) -> bool:

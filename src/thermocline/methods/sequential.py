@@ -109,8 +109,10 @@ class SequentialMonteCarlo:
         before: Any = tempered.TemperedSMCState(state.positions, state.weights, state.beta)
         after, info = kernel(own, before, self.num_moves, {})
         moves = info.update_info
-        summary = Move(*(jnp.mean(leaf.astype(state.beta.dtype)) for leaf in moves[:3]), jnp.sum(moves.num_gradients))
-        spent = summary.num_gradients + 3 * self.num_particles  # the start of a move, and the weights' log ratios
+        spent = (
+            jnp.sum(moves.num_gradients) + 3 * self.num_particles
+        )  # the start of a move, and the weights' log ratios
+        means = [jnp.mean(leaf.astype(state.beta.dtype)) for leaf in moves[:3]]
         increment = info.log_likelihood_increment
         is_lost = increment < 0.5 * LOWEST * (after.tempering_param - state.beta)  # no particle is on the support
         beta = jnp.where(1 - after.tempering_param < SMALLEST_GAP, 1.0, after.tempering_param)
@@ -120,7 +122,7 @@ class SequentialMonteCarlo:
             jnp.where(is_lost, 1.0, beta),
             state.log_evidence + jnp.where(is_lost, -jnp.inf, increment),
             state.num_stages + 1,
-            Move(*(a + b for a, b in zip(state.moves, summary._replace(num_gradients=spent), strict=True))),
+            Move(*(total + new for total, new in zip(state.moves, [*means, spent], strict=True))),
             is_lost | (state.beta >= 1),
             state.num_given,
         )
