@@ -1,6 +1,9 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
+from thermocline import experimental
 from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.bidirectional import Sandwich, bidirectional, validate
+from thermocline.cross_check import CrossCheck, cross_check
 from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.estimators import Estimate
 from thermocline.fits import (
@@ -15,21 +18,33 @@ from thermocline.fits import (
     fit_renyi,
 )
 from thermocline.many import ManyResults, sample_many
-from thermocline.methods import GibbsTempering, JointTempering, SimulatedTempering, Untempered
+from thermocline.methods import (
+    AnnealedImportance,
+    GibbsTempering,
+    JointTempering,
+    ParallelTempering,
+    SequentialMonteCarlo,
+    SimulatedTempering,
+    TemperedTransitions,
+    Untempered,
+)
 from thermocline.modes.census import Mode
 from thermocline.movers import HMC, NUTS
-from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone
-from thermocline.result import Result, load, thermodynamic_integration
+from thermocline.path_sampling import count_based_evidence, thermodynamic_integration
+from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
+from thermocline.result import Result, load
 from thermocline.sample import extend, sample
 from thermocline.target import Target
 
 __all__ = [
     "HMC",
     "NUTS",
+    "AnnealedImportance",
     "Base",
     "BaseFit",
     "CheckpointError",
     "Continuous",
+    "CrossCheck",
     "Estimate",
     "Gaussian",
     "GibbsTempering",
@@ -42,13 +57,22 @@ __all__ = [
     "Mixture",
     "Mode",
     "Monotone",
+    "Neighbours",
+    "ParallelTempering",
     "Result",
+    "Sandwich",
+    "SequentialMonteCarlo",
     "SimulatedTempering",
     "StudentT",
     "Target",
+    "TemperedTransitions",
     "ThermoclineError",
     "ThermoclineWarning",
     "Untempered",
+    "bidirectional",
+    "count_based_evidence",
+    "cross_check",
+    "experimental",
     "extend",
     "fit_advi",
     "fit_auto",
@@ -62,5 +86,7 @@ __all__ = [
     "load",
     "sample",
     "sample_many",
+    "sigmoidal_betas",
     "thermodynamic_integration",
+    "validate",
 ]

@@ -12,8 +12,9 @@ from thermocline import fingerprint
 from thermocline.errors import ThermoclineError
 from thermocline.explore import Exploration
 from thermocline.methods import Method
+from thermocline.methods.extended_hamiltonian import Bias
 from thermocline.modes.census import KnownModes
-from thermocline.paths import Continuous, Ladder, Learned, Path
+from thermocline.paths import Continuous, Ladder, Learned, Path, Rungs
 from thermocline.paths.reweighting import grid_of_betas
 from thermocline.precision import to_numpy
 from thermocline.program import chain_mesh
@@ -57,7 +58,7 @@ def assemble(
     went: Exploration, method: Method, seed: int, precision: str, known: KnownModes | None, fitting: dict[str, Any]
 ) -> Result:
     """The Result of a finished run; `fitting` says how the base was come by."""
-    path, outcome, base_draws, log_support = went
+    path, outcome, base_draws, log_support, _ = went
     trees, shown = _in_coordinates(path.target, outcome.draws.position)
     num_chains = outcome.draws.log_ratio.shape[0]
     info = {
@@ -127,7 +128,9 @@ def _template(tree: Any) -> Any:
 
 def _reported_law(law: Any) -> Any:
     """One of our laws as it is; a user's own class as a table of -f, which can be stored."""
-    if law is None or isinstance(law, Learned | Continuous | Ladder):
+    if isinstance(law, Bias):  # of a path without a base, which has no evidence
+        return None
+    if law is None or isinstance(law, Learned | Continuous | Ladder | Rungs):
         return to_numpy(law)
     knots = grid_of_betas(jnp.dtype("float64"))
     return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))

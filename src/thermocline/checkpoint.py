@@ -40,6 +40,10 @@ class Checkpoint:
     def exists(self) -> bool:
         return (self.folder / STATE).exists()
 
+    def aside(self, name: str) -> "Checkpoint":
+        """A folder within this one, for a part of the same run."""
+        return Checkpoint(self.folder / name, self.fingerprint)
+
     def store(self, progress: Progress, tree: Any, chunk: Draws | None, num_draws: int) -> None:
         """A chunk of draws, where there is one, then the state that counts it among `num_draws` a chain."""
         if chunk is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.draws import Draws
 from thermocline.estimators.convergence import round_trips
-from thermocline.estimators.evidence import log_ratio_of_means
+from thermocline.estimators.evidence import log_ratio
 
 REFRESH_SECONDS = 0.5
 MOST_DRAWS_SHOWN = 2_000  # a chain; running figures thin longer runs
@@ -75,7 +75,7 @@ class Live:
         draws = Draws(*(np.concatenate(parts, axis=1)[:, ::stride] for parts in zip(*chunks, strict=True)))
         if not np.isfinite(draws.log_weight_base).any():
             return
-        estimate = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base) + log_zeta
+        estimate = log_ratio(draws) + log_zeta
         self.bar.update(self.task, answer=f"log Z {estimate}, {round_trips(draws).sum()} round trips")
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from thermocline import estimators
 from thermocline.bases import Mixture
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
+from thermocline.estimators.stages import global_barrier, has_stages, stepping_stones, swap_rejections
 from thermocline.storage import Opaque
 from thermocline.target import describe
 
@@ -76,15 +77,32 @@ def _answer(result: "Result") -> Section:
     rows.append(
         ("log Z", f"{estimate}  ({estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g})")
     )
-    rows.append(
-        (
-            "KL divergence",
-            f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}",
+    if result.is_joint:
+        rows.append(
+            (
+                "KL divergence",
+                f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}",
+            )
         )
-    )
-    trips = round_trips(result.draws)
-    rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
+    if has_stages(result.draws):
+        rows += _stages(result)
+    if result.is_joint or has_stages(result.draws):
+        trips = round_trips(result.draws)
+        rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
     return Section("", (), rows)
+
+
+def _stages(result: "Result") -> list[tuple[str, str]]:
+    """What replicas say: both stepping stones, and the barrier that swaps have to overcome."""
+    stones, rejections = stepping_stones(result.draws, result.log_zeta), swap_rejections(result.draws)
+    return [
+        ("stepping stones", f"up from the base {stones.up}, down from the target {stones.down}"),
+        (
+            "barrier",
+            f"{global_barrier(result.draws):.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are "
+            f"rejected with probability {rejections.min():.2f} to {rejections.max():.2f}",
+        ),
+    ]
 
 
 def _modes(result: "Result") -> Section:

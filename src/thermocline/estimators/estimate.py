@@ -66,6 +66,14 @@ class Batches(NamedTuple):
         return np.add.reduceat(values, self.edges[:-1], axis=1).ravel()
 
 
+def batches_of_groups(num_chains: int, num_draws: int, group: int) -> Batches:
+    """Batches of whole groups of draws, where every group is known to be independent of the others."""
+    number = max(num_draws // group, 1)
+    per_chain = min(number, max(2, MOST_BATCHES // num_chains))
+    edges = np.linspace(0, number, per_chain + 1).astype(int) * group
+    return Batches(np.append(edges[:-1], num_draws), num_chains)
+
+
 def autocorrelation_time(values: np.ndarray) -> float:
     """Integrated autocorrelation time in draws, by Geyer's initial monotone sequence over all chains."""
     num_draws = values.shape[1]
