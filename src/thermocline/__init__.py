@@ -1,6 +1,7 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
 from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.compare import Comparison, compare
 from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.estimators import Estimate
 from thermocline.fits import (
@@ -29,6 +30,7 @@ __all__ = [
     "Base",
     "BaseFit",
     "CheckpointError",
+    "Comparison",
     "Continuous",
     "Estimate",
     "Gaussian",
@@ -49,6 +51,7 @@ __all__ = [
     "ThermoclineError",
     "ThermoclineWarning",
     "Untempered",
+    "compare",
     "extend",
     "fit_advi",
     "fit_auto",

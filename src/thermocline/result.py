@@ -17,6 +17,7 @@ from thermocline.draws import Draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
 from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
+from thermocline.extras import require
 from thermocline.modes.census import KnownModes, Mode, census
 from thermocline.paths import Ladder, Learned
 from thermocline.precision import computing_in
@@ -161,6 +162,13 @@ class Result:
         answer = "no evidence" if self.log_evidence is None else f"log Z = {self.log_evidence}"
         chains, draws = self.draws.log_ratio.shape
         return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
+
+    def report(self, path: str | FilePath = "report.html") -> FilePath:
+        """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
+        require("report", "the report", "matplotlib", "jinja2")
+        from thermocline.report import SECTIONS, write_page
+
+        return write_page(self, path, SECTIONS)
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""
