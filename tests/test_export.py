@@ -258,28 +258,3 @@ def test_sample_stats_belong_to_the_draws_beside_them(result):
     assert np.array_equal(tree["posterior"]["v"], result.parameters["v"].reshape(-1, 2)[index])
     assert np.array_equal(tree["sample_stats"]["log_ratio"], result.draws.log_ratio.ravel()[index])
     assert np.all(np.diff(index.ravel()) >= 0)
-
-
-def test_files_that_are_not_ours_are_refused(path, tmp_path):
-    import xarray
-
-    with pytest.raises(tc.ThermoclineError, match="does not exist"):
-        tc.load(tmp_path / "missing.nc")
-    (tmp_path / "text.nc").write_text("not a netCDF file")
-    (tmp_path / "cut.nc").write_bytes(path.read_bytes()[:20_000])
-    xarray.Dataset({"x": ("time", np.arange(3))}).to_netcdf(tmp_path / "foreign.nc", engine="h5netcdf")
-    for name in ("text.nc", "cut.nc", "foreign.nc"):
-        with pytest.raises(tc.ThermoclineError, match=name):
-            tc.load(tmp_path / name)
-
-
-@pytest.mark.parametrize("header", ["{", "[]", "{}", '{"names": {}, "run": {"class": 1}}'])
-def test_damaged_headers_are_refused(header, path, tmp_path):
-    import h5netcdf
-
-    damaged = tmp_path / "damaged.nc"
-    damaged.write_bytes(path.read_bytes())
-    with h5netcdf.File(damaged, "a") as file:
-        file.attrs["thermocline"] = header
-    with pytest.raises(tc.ThermoclineError, match="damaged"):
-        tc.load(damaged)

@@ -97,6 +97,8 @@ class Result:
 
     def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
         """Equally weighted draws of the target by name: systematic resampling of all chains together."""
+        if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
+            raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
         index = systematic_resample(self._log_weight.ravel(), num_draws, seed)
         return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
 

@@ -2,6 +2,7 @@
 
 from html import escape
 from io import StringIO
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -151,12 +152,11 @@ def base_name(base: Any) -> str:
 
 
 def parameters_table(result: "Result") -> Section:
-    places = [(name, place) for name, values in result.parameters.items() for place in np.ndindex(values.shape[2:])]
     rows = [
-        (label, *_described(result.parameters[name][(..., *place)], result.draws.log_weight_target))
-        for label, (name, place) in zip(component_names(result.parameters), places[:MOST_COMPONENTS], strict=False)
+        (name, *_described(values, result.draws.log_weight_target))
+        for name, values in components(result.parameters, MOST_COMPONENTS).items()
     ]
-    left = len(places) - len(rows)
+    left = len(component_names(result.parameters)) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
 
@@ -188,11 +188,17 @@ def _number(value: float) -> str:
 
 def component_names(variables: dict[str, np.ndarray]) -> list[str]:
     """Every number among variables with leading axes (chain, draw), as one would index it."""
-    return [
-        f"{name}[{','.join(map(str, place))}]" if place else name
-        for name, values in variables.items()
-        for place in np.ndindex(values.shape[2:])
-    ]
+    return [_label(name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:])]
+
+
+def components(variables: dict[str, np.ndarray], most: int) -> dict[str, np.ndarray]:
+    """The first of them, by name, each (chain, draw)."""
+    each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
+    return {_label(name, place): variables[name][(..., *place)] for name, place in islice(each, most)}
+
+
+def _label(name: str, place: tuple[int, ...]) -> str:
+    return f"{name}[{','.join(map(str, place))}]" if place else name
 
 
 def _rich_table(section: Section) -> "Table":

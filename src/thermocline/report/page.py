@@ -5,6 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from thermocline.errors import ThermoclineError
 from thermocline.summary import COLOURS, MEANING
 from thermocline.summary import Section as Table
 
@@ -50,6 +51,8 @@ def write_page(result: "Result", path: str | Path, sections: "dict[str, Callable
     try:
         temporary.write_text(html, encoding="utf-8")
         temporary.replace(path)
+    except OSError as error:
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
     finally:
         temporary.unlink(missing_ok=True)
     return path
