@@ -84,11 +84,9 @@ def test_summary_of_a_file(finished, folder):
 
 def test_a_failed_run_ends_with_one(finished, folder):
     result = tc.load(folder / "run.nc")
-    short = {
-        name: {key: item[:, :4] for key, item in getattr(result, name).items()}
-        for name in ("parameters", "unconstrained")
-    }
-    replace(result, draws=Draws(*(leaf[:, :4] for leaf in result.draws)), **short).save(folder / "short.nc")
+    first = {name: values[:, :4] for name, values in result.parameters.items()}
+    draws = Draws(*(leaf[:, :4] for leaf in result.draws))
+    replace(result, draws=draws, parameters=first, unconstrained=first).save(folder / "short.nc")
     done = run("summary", folder / "short.nc")
     assert done.exit_code == 1
     assert done.stdout.startswith("verdict        failed")

@@ -247,8 +247,11 @@ def module_of(name: str) -> Any:
     if name.endswith(".py"):
         if not path.is_file():
             raise ThermoclineError(f"there is no file {name}.")
+        known = sys.modules.get(path.stem)
+        if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
+            return known
         sys.path.insert(0, str(path.parent.resolve()))
-        specification = importlib.util.spec_from_file_location(path.stem, path)
+        specification = importlib.util.spec_from_file_location(path.stem, path.resolve())
         assert specification is not None
         assert specification.loader is not None
         module = importlib.util.module_from_spec(specification)

@@ -29,6 +29,7 @@ class Line:
         self.name, self.total, self.done, self.gradients, self.answer = "", None, 0, 0, ""
         self.began = self.started = time.monotonic()
         self.shown = 0.0
+        self.latest: tuple[list[Draws], float] | None = None
 
     def phase(self, name: str, total: int | None) -> None:
         self.name, self.total, self.done, self.gradients = name, total, 0, 0
@@ -42,12 +43,14 @@ class Line:
             self._show()
 
     def figures(self, chunks: list[Draws], log_zeta: float) -> None:
+        self.latest = chunks, log_zeta
         if time.monotonic() - self.shown > REFRESH_SECONDS:
             self.answer = running_answer(chunks, log_zeta) or self.answer
             self._show()
 
     def close(self) -> None:
-        self.name, self.total = "done", None
+        self.name, self.total, self.gradients = "done", None, 0
+        self.answer = (running_answer(*self.latest) if self.latest else None) or self.answer
         self._show()
 
     def _show(self) -> None:
