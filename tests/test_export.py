@@ -233,6 +233,31 @@ def test_to_arviz_has_equal_weights_and_our_diagnostics(result):
     assert data.attrs["log_evidence"] == result.log_evidence.value
 
 
+def test_arviz_plots_it(result):
+    arviz = pytest.importorskip("arviz", minversion="0.23")
+    import matplotlib
+
+    matplotlib.use("agg")
+    data = result.to_arviz()
+    traces = arviz.plot_trace(data, var_names=["v", "pair.1"])
+    assert traces.shape == (2, 2)
+    pairs = arviz.plot_pair(data, var_names=["v", "pair.1"], divergences=True)
+    assert pairs.shape == (2, 2)
+    matplotlib.pyplot.close("all")
+
+
+def test_what_arviz_writes_it_reads_again(result, tmp_path):
+    arviz = pytest.importorskip("arviz", minversion="0.23")
+    data = result.to_arviz()
+    arviz.to_netcdf(data, str(tmp_path / "arviz.nc"))
+    again = arviz.from_netcdf(tmp_path / "arviz.nc")
+    assert set(again.groups()) == set(data.groups())
+    for group in data.groups():
+        for name, values in data[group].data_vars.items():
+            assert np.array_equal(values, again[group][name]), (group, name)
+    assert again.attrs["log_evidence"] == result.log_evidence.value
+
+
 def test_data_tree_has_the_same_layout(result, path):
     import xarray
 
