@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TARGET, BASE, GREY, FAINT = "#1f5f8b", "#d9822b", "#5f6c7b", "#c9d1da"
 MODES = ("#1f5f8b", "#d9822b", "#3a8f5c", "#a23b72", "#7a6bb0", "#8c6d46", "#5aa9b8", "#b8b042")
-STYLE = {
+STYLE: dict[Any, Any] = {
     "axes.edgecolor": FAINT,
     "axes.labelcolor": GREY,
     "axes.labelsize": 9,
@@ -87,6 +87,13 @@ def svg_of(canvas: "Canvas", description: str) -> "Markup":
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = IDENTIFIER.sub(rf"\g<1>drawing{next(numbers)}-", text)
     return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(description)}"', 1))
+
+
+def count_on(axis: Any) -> None:
+    """Ticks at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def weighted_histogram(axes: "Axes", values: np.ndarray, weights: np.ndarray | None, edges: np.ndarray, **how) -> None:

@@ -1,6 +1,6 @@
 """What does the posterior look like: the modes, on a map, then marginals and pairs."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -124,7 +124,7 @@ def _marginal(name: str, cloud: Cloud) -> Figure:
     ranks = np.unique(cloud.mode)
     with drawing(height=2.0) as (canvas, axes):
         parts = [values[cloud.mode == rank] for rank in ranks]
-        edges = np.linspace(*range_of(values), 51)
+        edges = np.linspace(*range_of(values), 51).tolist()
         colours = [colour_of(rank) for rank in ranks]
         axes.hist(parts, edges, stacked=True, histtype="stepfilled", color=colours, alpha=0.65, linewidth=0)
         axes.set_xlabel(shortened(name, 40))
@@ -143,7 +143,7 @@ def pairs(cloud: Cloud) -> tuple[Figure, ...]:
         from matplotlib.figure import Figure as Canvas
 
         canvas = Canvas(figsize=(max(1.8 * count, 4.0), max(1.5 * count, 2.6)))
-        grid = canvas.subplots(count, count, squeeze=False, sharex="col", sharey="row")
+        grid: Any = canvas.subplots(count, count, squeeze=False, sharex="col", sharey="row")
         for row, column in np.ndindex(count, count):
             axes = grid[row, column]
             if column > row:

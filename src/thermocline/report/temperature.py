@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.estimators.convergence import round_trips
 from thermocline.paths import Ladder, Learned
-from thermocline.report.drawing import BASE, MODES, TARGET, drawing, figure
+from thermocline.report.drawing import BASE, MODES, TARGET, count_on, drawing, figure
 from thermocline.report.page import Figure, Section
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def occupancy(result: "Result") -> Figure:
             axes.set_xlabel("rung, from the base to the target")
             axes.set_ylabel("share of the draws")
             return figure(canvas, "How often each rung of the ladder was visited.")
-        axes.hist(beta, np.linspace(0, 1, 41), density=True, color=TARGET, alpha=0.3, linewidth=0, label="draws")
+        axes.hist(
+            beta, np.linspace(0, 1, 41).tolist(), density=True, color=TARGET, alpha=0.3, linewidth=0, label="draws"
+        )
         curve = result.beta_marginal(np.linspace(0.005, 0.995, 60))
         axes.plot(curve.betas, curve.value, color=TARGET, label="estimated density")
         axes.set_xlabel("β")
@@ -71,8 +73,8 @@ def journeys(result: "Result") -> Figure:
         axes.bar(np.arange(1, trips.size + 1), trips, color=TARGET, width=0.75)
         axes.set_xlabel("chain")
         axes.set_ylabel("round trips")
-        axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.yaxis.get_major_locator().set_params(integer=True)
+        count_on(axes.xaxis)
+        count_on(axes.yaxis)
         return figure(canvas, "Journeys between base and target and back, by chain.")
 
 

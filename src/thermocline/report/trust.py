@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline import summary
 from thermocline.estimators.evidence import log_ratio_of_means, relative
-from thermocline.report.drawing import BASE, FAINT, TARGET, drawing, figure
+from thermocline.report.drawing import BASE, FAINT, TARGET, count_on, drawing, figure
 from thermocline.report.page import Figure, Section
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def chain_by_chain(result: "Result") -> tuple[Figure, ...]:
         axes.errorbar(chain[known], values, 1.96 * errors, color=TARGET, fmt="o", markersize=3, elinewidth=1)
         axes.set_xlabel("chain")
         axes.set_ylabel("log Z")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        count_on(axes.xaxis)
         axes.ticklabel_format(axis="y", useOffset=False)
         return (figure(canvas, "log Z from each chain alone, with 95% intervals; the band is that of all together."),)
 
