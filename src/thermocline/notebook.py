@@ -25,7 +25,7 @@ class Line:
         from IPython.display import HTML, display
 
         self.html = HTML
-        self.handle = display(HTML(""), display_id=True)
+        self.handle: Any = display(HTML(""), display_id=True)
         self.name, self.total, self.done, self.gradients, self.answer = "", None, 0, 0, ""
         self.began = self.started = time.monotonic()
         self.shown = 0.0

@@ -136,7 +136,8 @@ def _marginal(name: str, cloud: Cloud) -> Figure:
 def pairs(cloud: Cloud) -> tuple[Figure, ...]:
     """Every two of the first few parameters against each other."""
     names = list(cloud.components)[:MOST_PAIRS]
-    if len(names) < 2:
+    is_on_the_map = len(names) == 2 and np.array_equal(np.stack(list(cloud.components.values()), 1), cloud.position)
+    if len(names) < 2 or is_on_the_map:
         return ()
     count, colours = len(names) - 1, [colour_of(rank) for rank in cloud.mode]
     with styled():
