@@ -1,12 +1,10 @@
 """The `thermocline` command: run a model, and look at what a run left."""
 
-import importlib.util
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +13,7 @@ import typer
 
 from thermocline.checkpoint import STATE
 from thermocline.errors import ThermoclineError
+from thermocline.model_file import target_of
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
 
@@ -217,54 +216,6 @@ def loaded(path: Path) -> Any:
     import thermocline as tc
 
     return tc.load(path)
-
-
-def target_of(model: str) -> Any:
-    """The target that MODULE:OBJECT names; a function without arguments is called."""
-    import thermocline as tc
-
-    module_name, separator, name = model.rpartition(":")
-    if not separator or not module_name or not name:
-        raise ThermoclineError(f"{model!r} is not MODULE:OBJECT; write for example model.py:target.")
-    module = module_of(module_name)
-    if not hasattr(module, name):
-        targets = [key for key, value in vars(module).items() if isinstance(value, tc.Target)]
-        found = f"it has the targets {', '.join(targets)}." if targets else "it holds no tc.Target."
-        raise ThermoclineError(f"{module_name} has no {name!r}; {found}")
-    item = getattr(module, name)
-    item = item() if callable(item) and not isinstance(item, tc.Target) else item
-    if not isinstance(item, tc.Target):
-        raise ThermoclineError(
-            f"{model} is of type {type(item).__name__}; make it a tc.Target (tc.from_numpyro, tc.from_pymc and "
-            "tc.from_stan make one from a model), or a function without arguments that returns one."
-        )
-    return item
-
-
-def module_of(name: str) -> Any:
-    """A module by its name or its file; the working folder is looked in too."""
-    path = Path(name)
-    if name.endswith(".py"):
-        if not path.is_file():
-            raise ThermoclineError(f"there is no file {name}.")
-        known = sys.modules.get(path.stem)
-        if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
-            return known
-        sys.path.insert(0, str(path.parent.resolve()))
-        specification = importlib.util.spec_from_file_location(path.stem, path.resolve())
-        assert specification is not None
-        assert specification.loader is not None
-        module = importlib.util.module_from_spec(specification)
-        sys.modules.setdefault(path.stem, module)
-        specification.loader.exec_module(module)
-        return module
-    sys.path.insert(0, "")
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and name.startswith(error.name):
-            raise ThermoclineError(f"there is no module {name} here; a file is named with its .py.") from error
-        raise
 
 
 def chosen(kind: str, name: str, among: dict[str, Any]) -> Any:
