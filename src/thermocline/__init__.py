@@ -3,6 +3,7 @@
 from thermocline import experimental
 from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.bidirectional import Sandwich, bidirectional, validate
+from thermocline.compare import Comparison, compare
 from thermocline.cross_check import CrossCheck, cross_check
 from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.estimators import Estimate
@@ -43,6 +44,7 @@ __all__ = [
     "Base",
     "BaseFit",
     "CheckpointError",
+    "Comparison",
     "Continuous",
     "CrossCheck",
     "Estimate",
@@ -70,6 +72,7 @@ __all__ = [
     "ThermoclineWarning",
     "Untempered",
     "bidirectional",
+    "compare",
     "count_based_evidence",
     "cross_check",
     "experimental",

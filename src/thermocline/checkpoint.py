@@ -4,6 +4,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +36,7 @@ class Checkpoint:
     def __init__(self, folder: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
         self.folder = Path(folder)
         self.fingerprint = fingerprint
-        self.folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder)
 
     def exists(self) -> bool:
         return (self.folder / STATE).exists()
@@ -92,6 +93,19 @@ class Checkpoint:
                 "some are missing. Remove the folder and start again."
             )
         return chunks
+
+
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """Make the folder, and see that files can be written there: better before a run than in the middle of one."""
+    try:
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=path):
+            pass
+    except (OSError, TypeError) as error:
+        raise CheckpointError(
+            f"the checkpoint folder {folder} cannot be written ({error}); choose another folder."
+        ) from error
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from thermocline.draws import Draws, restored
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
 from thermocline.estimators.estimate import Batches, batches_of_groups
+from thermocline.extras import require
 from thermocline.modes.census import KnownModes, Mode, census
 from thermocline.paths import Ladder, Learned, Rungs
 from thermocline.precision import computing_in
@@ -99,6 +100,8 @@ class Result:
 
     def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
         """Equally weighted draws of the target by name: systematic resampling of all chains together."""
+        if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
+            raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
         index = systematic_resample(self._log_weight.ravel(), num_draws, seed)
         return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
 
@@ -164,6 +167,13 @@ class Result:
         answer = "no evidence" if self.log_evidence is None else f"log Z = {self.log_evidence}"
         chains, draws = self.draws.log_ratio.shape
         return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
+
+    def report(self, path: str | FilePath = "report.html") -> FilePath:
+        """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
+        require("report", "the report", "matplotlib", "jinja2")
+        from thermocline.report import SECTIONS, write_page
+
+        return write_page(self, path, SECTIONS)
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""

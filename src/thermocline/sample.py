@@ -14,7 +14,7 @@ from thermocline import storage
 from thermocline.assemble import assemble, check_same_run, run_fingerprint
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.black_box import fit_in_rounds
-from thermocline.checkpoint import Checkpoint
+from thermocline.checkpoint import Checkpoint, check_folder
 from thermocline.draws import Draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate, log_evidence
@@ -61,8 +61,11 @@ def sample(
     looks at the progress and changes no draw.
     """
     chosen = GibbsTempering() if method is None else method
+    _check_kinds(target, chosen)
     lengths = _lengths(chosen, num_chains, num_warmup, num_draws, target_error)
     _check_options(seed, lengths, target_error, chunk_size)
+    if checkpoint is not None:
+        check_folder(checkpoint)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         check_target(target)
@@ -151,6 +154,15 @@ def extend(
         outcome = outcome._replace(draws=both, seconds=seconds, warmup_gradients=info["warmup_gradients"])
         went = Exploration(path, outcome, result.base_draws, result.log_support, chosen)
         return assemble(went, chosen, seed, precision, result.known_modes, info["fitting"])
+
+
+def _check_kinds(target: Any, method: Any) -> None:
+    if not isinstance(target, Target):
+        raise ThermoclineError(
+            f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
+        )
+    if isinstance(method, type) or not hasattr(method, "step"):
+        raise ThermoclineError(f"method is {method!r}; give an object with its options, such as tc.GibbsTempering().")
 
 
 def _check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:

@@ -33,6 +33,11 @@ class Target:
             return self.log_density(position)
         return self.log_density(position, self.data)
 
+    def _repr_html_(self) -> str:
+        from thermocline.notebook import target_html
+
+        return target_html(self)
+
     def constrained(self, position: Any) -> dict[str, Any]:
         """The position as named parameters, in the user's own coordinates."""
         return named_leaves(position if self.constrain is None else self.constrain(position))
