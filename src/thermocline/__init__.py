@@ -1,7 +1,7 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
 from thermocline import experimental
-from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.bases import Base, BaseFit, Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.bidirectional import Sandwich, bidirectional, validate
 from thermocline.compare import Comparison, compare
 from thermocline.cross_check import CrossCheck, cross_check
@@ -43,8 +43,10 @@ __all__ = [
     "AnnealedImportance",
     "Base",
     "BaseFit",
+    "Blend",
     "CheckpointError",
     "Comparison",
+    "Constellation",
     "Continuous",
     "CrossCheck",
     "Estimate",

@@ -258,6 +258,7 @@ class Result:
             None if known is None else Estimate(known.log_total, known.log_total_error, np.inf),
             self.is_joint or law is None,
             self._batches,
+            1.0 if known is None else known.arrived,
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from thermocline import estimators
-from thermocline.bases import Mixture
+from thermocline.bases.blend import Blend
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
 from thermocline.estimators.stages import global_barrier, has_stages, stepping_stones, swap_rejections
@@ -166,7 +166,9 @@ def _gradients(info: dict[str, Any]) -> str:
 def base_name(base: Any) -> str:
     if isinstance(base, Opaque):
         return base.description
-    return f"Mixture of {base.num_components}" if isinstance(base, Mixture) else type(base).__name__
+    if isinstance(base, Blend):
+        return " and ".join(base_name(part) for part in base.bases)
+    return f"{type(base).__name__} of {base.num_components}" if hasattr(base, "num_components") else type(base).__name__
 
 
 def parameters_table(result: "Result") -> Section:

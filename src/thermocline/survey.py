@@ -33,7 +33,7 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
     mixture = mixture_of(fits, target.initial_position)
     if len(fits) < MOST_COMPONENTS:
         mixture = learn_from(mixture, draws, np.zeros(len(draws)))
-    known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later.unseen)
+    known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later)
     return known, spent
 
 

@@ -6,7 +6,7 @@ from thermocline.checks.base import check_base_law, check_base_moments, check_lo
 from thermocline.checks.check import Check, Context, Verdict, verdict_of
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
 from thermocline.checks.modes import check_modes
-from thermocline.checks.moves import check_divergences, check_nonfinite, check_standstill
+from thermocline.checks.moves import check_divergences, check_nonfinite, check_runaways, check_standstill
 from thermocline.checks.replicas import check_swaps
 from thermocline.checks.temperature import check_has_evidence, check_occupancy, check_round_trips
 from thermocline.checks.weights import check_error, check_weights
@@ -27,6 +27,7 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "divergences": check_divergences,
     "non-finite": check_nonfinite,
     "standstill": check_standstill,
+    "runaways": check_runaways,
     "swaps": check_swaps,
 }
 

@@ -46,6 +46,7 @@ class Context(NamedTuple):
     log_known_mass: Estimate | None = None  # of all known modes, by importance sampling
     is_joint: bool = True  # draws are of x and beta together, and so know both ends of the path
     batches: Batches | None = None  # where independent pieces are known beforehand
+    share_arrived: float = 1.0  # of climbs, at an optimum; the others ran off
 
 
 def at_least(name: str, value: float, suspect: float, failed: float, advice: str) -> Check:

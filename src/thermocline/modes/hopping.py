@@ -5,7 +5,7 @@ differences of optima and so on the scale of the target, find the heavy ones (ba
 """
 
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.spatial import cKDTree
 
+from thermocline.bases import Gaussian
+from thermocline.bases.blend import Blend
 from thermocline.bases.constellation import Constellation
 from thermocline.bases.optimise import Optima, curvature_at
-from thermocline.modes.local_mixture import conditioned
+from thermocline.modes.local_mixture import conditioned, moments
 from thermocline.modes.search import GROUP
 from thermocline.precision import to_numpy
 from thermocline.target import Target
@@ -25,6 +27,7 @@ NUM_STEPS = 24  # of an ascent, which begins near an optimum
 MOST_STARS = 2048  # that a base is made of
 MOST_OPTIMA = 4096
 WINDOW = 8  # hops over which the gain of mass is looked at
+BROAD_WEIGHT = 0.1  # of the Gaussian over all optima
 NOISE = 0.3  # of a hop, in the spread of the optima
 NUM_BREEDING = 256  # optima, in effect, from which hops are made
 SAME = 0.05  # deviations between ends that are one optimum
@@ -40,10 +43,17 @@ class Stars(NamedTuple):
     num_gradients: int
     num_hops: int
 
-    def base(self, like: object) -> Constellation:
-        """A Gaussian about every optimum; with one covariance for all, their masses are as their heights."""
+    def base(self, like: Any) -> Blend:
+        """A Gaussian about every optimum, and one over all, from which chains find optima that are not listed.
+
+        With one covariance for all, the masses of optima are as their heights.
+        """
         best = self.optima.chosen(np.arange(min(MOST_STARS, len(self.optima.position))))
-        return Constellation.of(best.position, best.log_density, self.covariance, like, room=MOST_STARS)
+        narrow = Constellation.of(best.position, best.log_density, self.covariance, like, room=MOST_STARS)
+        weight = np.exp(best.log_density - best.log_density.max())
+        mean, spread = moments(best.position, weight / weight.sum())
+        broad = Gaussian.from_covariance(to_numpy(ravel_pytree(like)[1](jnp.asarray(mean))), spread + self.covariance)
+        return Blend.of([narrow, broad], np.log([1 - BROAD_WEIGHT, BROAD_WEIGHT]))
 
     def joined_by(self, ends: Optima) -> tuple[float, "Stars"]:
         """With further ends of climbs, and the share of these that were not known."""
