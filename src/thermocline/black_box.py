@@ -40,6 +40,7 @@ from thermocline.progress import Reporter, reporter_for
 from thermocline.target import Target, check_target
 
 POOR_SHARE = 0.02  # below which fits at optima are not to be relied on
+WIDEST_FIT = 1e50  # deviation beyond which a variational fit has run off
 MOST_PILOTS = 3
 MOST_PILOTS_BETWEEN_STARS = 2  # each is dear there
 PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
@@ -146,7 +147,7 @@ def variational_fit(target: Target, seed: int) -> tuple[LocalFit, int, tuple[str
     """ADVI's fit from the initial position; failing that, a guess of unit scale."""
     fit = fit_advi(target, seed=seed, precision=str(ravel_pytree(target.initial_position)[0].dtype))
     mean, scale = (np.asarray(leaf) for leaf in (ravel_pytree(fit.base.mean)[0], fit.base.scale_tril))
-    if not (np.isfinite(fit.log_zeta) and np.isfinite(mean).all() and np.isfinite(scale).all()):
+    if not (np.isfinite(fit.log_zeta) and np.isfinite(mean).all() and np.all(scale < WIDEST_FIT)):
         mean, scale = np.asarray(ravel_pytree(target.initial_position)[0]), np.ones_like(mean)
     log_mass = float(np.nan_to_num(fit.log_zeta, nan=-1e300, neginf=-1e300))
     fitted = LocalFit(mean, np.diag(scale**2), log_mass, mean, np.nan, "variational fit", np.nan)

@@ -7,9 +7,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import BaseFit, Gaussian, Mixture, StudentT
-from thermocline.bases.expectation_maximisation import fit_mixture
+from thermocline.bases.clusters import cluster
+from thermocline.bases.expectation_maximisation import mixture_of_clusters
 from thermocline.bases.moments import fit_moments
-from thermocline.bases.population import Population, adapt_population, has_lost_no_mass
+from thermocline.bases.population import Population, adapt_population, has_lost_no_mass, learn_from
+from thermocline.bases.weighted import weighted_draws_of
 from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, evened, mixture_of
 from thermocline.modes.search import Found
 from thermocline.precision import to_numpy
@@ -65,9 +67,10 @@ def reshaped(key: jax.Array, known: Knowledge, fit: BaseFit, target: Target) -> 
     pool = known.pool
     if pool.effective_share * pool.log_weight.size < NUM_SHAPING * FEWEST_EFFECTIVE / 4:
         return fit
-    draws = pool.position, pool.log_weight
-    first = fit_mixture(draws, num_components=NUM_SHAPING, like=target.initial_position).base
-    mixture, population, cost = adapt_population(key, target, broadened(first))
+    draws = weighted_draws_of((pool.position, pool.log_weight), target.initial_position)
+    first = broadened(mixture_of_clusters(cluster(draws, NUM_SHAPING, 0, 0), draws))
+    first = learn_from(first, pool.position, pool.log_weight)
+    mixture, population, cost = adapt_population(key, target, first)
     saved = divergence(pool, fit.base, target) - divergence(pool, mixture, target)
     is_whole = has_lost_no_mass(population, pool) and population.effective_share > GOOD_SHARE
     if not (is_whole and saved > WORTH_A_COMPONENT * (1 + NUM_SHAPING)):

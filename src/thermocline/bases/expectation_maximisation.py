@@ -159,10 +159,12 @@ def _starts(draws: WeightedDraws, num_components: int, diagonal: bool, seed: int
             f"the weights amount to {draws.num_effective:.1f} draws, too few for {num_components} components; "
             "ask for fewer, or give more draws."
         )
-    return [_start(cluster(draws, num_components, seed, index), draws, diagonal) for index in range(NUM_STARTS)]
+    labels = [cluster(draws, num_components, seed, index) for index in range(NUM_STARTS)]
+    return [mixture_of_clusters(label, draws, diagonal) for label in labels]
 
 
-def _start(label: np.ndarray, draws: WeightedDraws, diagonal: bool) -> Mixture:
+def mixture_of_clusters(label: np.ndarray, draws: WeightedDraws, diagonal: bool = False) -> Mixture:
+    """A Gaussian for every cluster, by its mean and share; the covariance is that within clusters, pooled."""
     shares = draws.weight * (label == np.unique(label)[:, None])
     mass = shares.sum(axis=1)
     means = shares @ draws.position / mass[:, None]

@@ -73,4 +73,4 @@ def check_runaways(context: Context) -> list[Check]:
         "beyond is not counted. Write the hierarchy non-centred, or ask for smaller steps with "
         "tc.HMC(target_acceptance=0.99)."
     )
-    return [at_most("refused where climbs ran off (share)", refused, 0.03, 0.5, advice)]
+    return [at_most("refused where climbs ran off (share)", refused, 0.02, 0.5, advice)]

@@ -17,6 +17,7 @@ from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
 MOST_COMPONENTS = SIZES[-1]
+FLAT_FOR_LAPLACE = 1e-5  # curvature, relative to the largest, at which Laplace's formula says nothing of a mass
 LEAST_EIGENVALUE = 1e-10  # of the correlations of a fit
 SAME_FIT = 0.5  # Bhattacharyya's distance below which two fits are of one mode
 
@@ -30,7 +31,7 @@ class LocalFit(NamedTuple):
     location: np.ndarray
     log_density: float
     found_by: str  # "starts", or "draws" of chains or of a fit
-    log_laplace: float  # mass by Laplace's formula, whatever the fit has become
+    log_laplace: float  # mass by Laplace's formula, whatever the fit has become; -inf for a continuum
 
 
 def local_fits(found: Found) -> list[LocalFit]:
@@ -51,7 +52,10 @@ def fit_of_mode(found: Found, mode: int) -> LocalFit:
     log_mass = log_mass_of_mode(found, mode)
     best, origin = members[0], "starts" if found.is_from_starts(mode) else "draws"
     location, log_density = found.optima.position[best], float(found.optima.log_density[best])
-    return LocalFit(mean, conditioned(covariance + spread), log_mass, location, log_density, origin, log_mass)
+    values = found.curvature.values[best]
+    has_volume = len(members) == 1 and values[0] > FLAT_FOR_LAPLACE * values[-1]
+    log_laplace = log_mass if has_volume else -np.inf
+    return LocalFit(mean, conditioned(covariance + spread), log_mass, location, log_density, origin, log_laplace)
 
 
 def log_mass_of_mode(found: Found, mode: int) -> float:
