@@ -18,6 +18,7 @@ from scipy import stats
 
 import thermocline as tc
 from tests.problems import PROBLEMS, Problem
+from tests.study_problems import STUDY
 
 METHODS: dict[str, Any] = {
     "gibbs": tc.GibbsTempering,
@@ -28,6 +29,7 @@ UNFIT = {  # one metric and step size for the whole path, a hundred fixed rungs:
     ("beta-binomial", "joint"),
     ("beta-binomial", "simulated"),
 }
+BLACK_BOX = ("banana", "funnel", "shells 2-D", "beta-bernoulli")  # no base, and the stopping rule on
 FEWEST_FOR_EACH = 200  # seeds, from which every cell is gated on its own
 
 
@@ -74,15 +76,15 @@ HEADER = "problem          method     seeds mean z  sd z  cover  E mean  E sd  e
 
 
 def cells_to_run() -> list[tuple[str, str]]:
-    return [(problem, method) for problem in PROBLEMS for method in METHODS if (problem, method) not in UNFIT]
+    given = [(problem, method) for problem in PROBLEMS for method in METHODS if (problem, method) not in UNFIT]
+    return given + [(problem, "black box") for problem in BLACK_BOX]
 
 
 def run_cell(problem_name: str, method_name: str, seeds: range) -> Cell:
-    problem: Problem = PROBLEMS[problem_name]()
-    method = METHODS[method_name](mover=tc.HMC(num_steps=problem.num_steps))
+    problem, options = problem_and_options(problem_name, method_name)
     rows, gradients = [], 0
     for seed in seeds:
-        result = tc.sample(problem.target, base=problem.base, method=method, seed=seed, progress=False)
+        result = tc.sample(problem.target, seed=seed, progress=False, **options)
         evidence: Any = result.log_evidence
         mean = result.expectation(problem.function)
         rows.append(
@@ -98,6 +100,14 @@ def run_cell(problem_name: str, method_name: str, seeds: range) -> Cell:
     return Cell(problem_name, method_name, z, z_mean, errors, is_ok, gradients)
 
 
+def problem_and_options(problem_name: str, method_name: str) -> tuple[Any, dict[str, Any]]:
+    """The problem, and what `sample` is told besides; for the black box, nothing."""
+    if method_name == "black box":
+        return STUDY[problem_name](), {}
+    problem: Problem = PROBLEMS[problem_name]()
+    return problem, {"base": problem.base, "method": METHODS[method_name](mover=tc.HMC(num_steps=problem.num_steps))}
+
+
 def gated(problem: str, method: str, num_seeds: int) -> tuple[list[Cell], bool]:
     """The cell, rerun once on fresh seeds if it misses; and whether it counts as a miss."""
     cells = [run_cell(problem, method, range(num_seeds))]
@@ -109,14 +119,14 @@ def gated(problem: str, method: str, num_seeds: int) -> tuple[list[Cell], bool]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--problem", nargs="+", choices=list(PROBLEMS), default=list(PROBLEMS))
-    parser.add_argument("--method", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--problem", nargs="+", choices=[*PROBLEMS, *BLACK_BOX], metavar="NAME")
+    parser.add_argument("--method", nargs="+", choices=[*METHODS, "black box"], default=[*METHODS, "black box"])
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     chosen = [
         (problem, method)
         for problem, method in cells_to_run()
-        if problem in options.problem and method in options.method
+        if problem in (options.problem or [problem]) and method in options.method
     ]
     print(HEADER, flush=True)
     pooled, misses, wrong = [], 0, 0
