@@ -103,7 +103,7 @@ def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
     """Ravelled (chain, draw) positions as PyTrees, unconstrained and as people see them."""
     unravel = ravel_pytree(target.initial_position)[1]
     trees = jax.vmap(jax.vmap(unravel))(positions)
-    return trees, trees if target.constrain is None else jax.vmap(jax.vmap(target.constrain))(trees)
+    return trees, jax.vmap(jax.vmap(target.shown))(trees)
 
 
 def _by_name(tree: Any, *, squeeze: bool = False) -> dict[str, np.ndarray]:

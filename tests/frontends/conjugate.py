@@ -95,7 +95,7 @@ def _cases() -> dict[str, Case]:
             correlated,
             lambda rho: on_half.logpdf((1 + rho[0]) / 2) - np.log(2),
             choose("correlation"),
-            {"correlation": (), "factor": (2, 2)},
+            {"correlation": ()},
         ),
     }
 
@@ -158,8 +158,7 @@ def pymc_target(name: str) -> tc.Target:
         elif which == 6:
             pm.Exponential("y", pm.Gamma("rate", A, B), observed=Y)
         else:
-            matrix = pm.LKJCorr("factor", n=2, eta=A)
-            rho = pm.Deterministic("correlation", matrix[1, 0])
+            rho = pm.Deterministic("correlation", pm.LKJCorr("packed", n=2, eta=A, return_matrix=False)[0])
             pm.Binomial("counts", TRIALS, (1 + rho) / 2, observed=COUNTS)
     return tc.from_pymc(model)
 

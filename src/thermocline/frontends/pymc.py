@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from scipy.special import gammaln
 
 from thermocline.bases import Base
 from thermocline.errors import ThermoclineError
@@ -36,7 +37,7 @@ def from_pymc(model: Any) -> Target:
         graphs = Graphs(model)
         caveats = _caveats(model)
         guess = {var.name: np.asarray(value) for var, value in zip(model.value_vars, _initial(model), strict=True)}
-        log_density = graphs.function([model.logp()], scalar=True)
+        log_density = graphs.log_density(None)
         graphs.choose_data(lambda data: log_density(guess, data))
         shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
         data = graphs.data
@@ -60,6 +61,7 @@ class Graphs:
     def __init__(self, model: Any) -> None:
         from pytensor.graph.basic import Constant
 
+        self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
         self.inputs = list(model.value_vars)
         self.variables: dict[str, Any] = {var.name: var for var in model.data_vars}
         for rv in model.observed_RVs:
@@ -81,8 +83,13 @@ class Graphs:
     def _leaves(self) -> list[Any]:
         return [jnp.asarray(value) for value in self.values.values()]
 
-    def function(self, outputs: list[Any], names: list[str] | None = None, *, scalar: bool = False) -> Any:
-        """The graph as a function to a dict by name, or to one number."""
+    def log_density(self, variables: list[Any] | None) -> Any:
+        """The log density of some of the variables, or of the model."""
+        call = self.function([self.model.logp(variables)], ["log density"])
+        return lambda position, data: jnp.asarray(call(position, data)["log density"]) + self.correction
+
+    def function(self, outputs: list[Any], names: list[str] | None = None) -> Any:
+        """Graphs as a function to a dict by name."""
         import pytensor.tensor as pt
         from pymc.sampling.jax import get_jaxified_graph
         from pytensor.graph.replace import clone_replace
@@ -99,7 +106,7 @@ class Graphs:
         def call(position: Any, data: Any) -> Any:
             given = (data.get(name, value) for name, value in values.items())
             results = compiled(*(position[name] for name in order), *given)
-            return jnp.asarray(results[0]) if scalar else dict(zip(names, results, strict=True))
+            return dict(zip(names, results, strict=True))
 
         return call
 
@@ -109,7 +116,7 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
     from pytensor import function
 
-    log_prior = graphs.function([model.logp(model.free_RVs)], scalar=True)
+    log_prior = graphs.log_density(model.free_RVs)
     transforms = [model.rvs_to_transforms[rv] for rv in model.free_RVs]
     outputs = [
         rv if transform is None else transform.forward(rv, *rv.owner.inputs)
@@ -137,6 +144,26 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
         return unravel(call_host(draw, words, flat.size))
 
     return Base(Partial(log_prior, data=data), sample)
+
+
+def lost_by_lkj(rv: Any) -> float:
+    """What PyMC's log density of an LKJ variable lacks: its constant is added with the wrong sign (5.28).
+
+    Measured at the identity matrix, where the log density is the constant alone (Lewandowski et al. 2009, eq. 17),
+    so that it is zero where PyMC is right.
+    """
+    import pymc
+
+    if not any(name in type(rv.owner.op).__name__ for name in ("LKJCorr", "LKJCholeskyCov")):
+        return 0.0
+    place = -2 if "LKJCorr" in type(rv.owner.op).__name__ else 1
+    size, shape = int(rv.owner.inputs[place].eval()), float(rv.owner.inputs[place + 1].eval())
+    pairs = size * (size - 1) // 2
+    stated = pymc.logp(pymc.LKJCorr.dist(n=size, eta=shape, return_matrix=False), np.zeros(pairs)).eval()
+    half, k = 0.5 * (size - 1), np.arange(1, size)
+    true = -np.sum(0.5 * k * np.log(np.pi) + gammaln(shape + half - 0.5 * k) - gammaln(shape + half))
+    own = pairs if place == -2 else pairs + size
+    return float(true - stated) * (np.size(rv.eval()) // own)
 
 
 def _check(model: Any) -> None:
