@@ -26,7 +26,8 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
         base = base(target, seed=seed)
     fit = base if isinstance(base, BaseFit) else BaseFit(base, float("nan"))
     density = fit.base
-    if jax.tree.leaves(density) == [density] and hasattr(density, "log_density") and hasattr(density, "sample"):
+    is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
+    if is_leaf and hasattr(density, "log_density") and hasattr(density, "sample"):
         density = Base(density.log_density, density.sample)  # a class that JAX does not know
     if isinstance(density, Gaussian):
         density = density.whitened()

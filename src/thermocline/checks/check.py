@@ -43,6 +43,7 @@ class Context(NamedTuple):
     base_variance: np.ndarray | None
     modes: tuple[Any, ...] = ()  # the census
     log_known_mass: Estimate | None = None  # of all known modes, by importance sampling
+    caveats: tuple[str, ...] = ()  # why log Z may not be the model's evidence, from the front end
 
 
 def at_least(name: str, value: float, suspect: float, failed: float, advice: str) -> Check:
