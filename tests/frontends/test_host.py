@@ -47,8 +47,8 @@ def test_derivatives_and_calls(batched):
         value, slope = jax.jit(jax.vmap(jax.value_and_grad(lambda x: target(tree(x)))))(rows)
         assert function.calls - before == (1 if batched else 5)
         centred = rows - CENTRE
-        np.testing.assert_array_equal(value, 0.5 * np.sum(-(centred @ MATRIX) * centred, axis=1))
-        np.testing.assert_array_equal(slope, -(centred @ MATRIX))
+        np.testing.assert_allclose(value, 0.5 * np.sum(-(centred @ MATRIX) * centred, axis=1), rtol=1e-14)
+        np.testing.assert_allclose(slope, -(centred @ MATRIX), rtol=1e-13, atol=1e-14)
         curvature = jax.jit(jax.vmap(jax.hessian(lambda x: target(tree(x)))))(rows)
         np.testing.assert_allclose(curvature, np.broadcast_to(-MATRIX, (5, 3, 3)), atol=1e-8)
 
@@ -62,11 +62,10 @@ def test_a_big_position_keeps_its_precision():
     np.testing.assert_array_equal(slope, exact)
 
 
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_sampled_as_any_target(precision):
+def test_sampled_as_any_target_in_single_precision():
     target = tc.from_numpy(Counted(batched=True), START)
     base = tc.Gaussian.diagonal({"a": 0.0, "b": np.zeros(2)}, 1.5)
-    result = tc.sample(target, base=base, precision=precision, **RUN)
+    result = tc.sample(target, base=base, precision="float32", **RUN)
     assert abs(result.log_evidence.z_score(LOG_EVIDENCE)) < 4
     assert set(result.parameters) == {"a", "b"}
 
@@ -103,21 +102,29 @@ def test_a_bridgestan_model():
     assert "BridgeStan" in target.caveats[0]
 
 
-def test_several_devices_do_not_hang():
-    """A host target runs on one of them."""
-    code = """
+SEVERAL = """
 import numpy as np, jax, thermocline as tc
+from thermocline.paths import Path
+from thermocline.program import chain_mesh
 assert len(jax.devices()) == 2
 target = tc.from_numpy(lambda x: (-0.5 * np.sum(x**2), -x), np.ones(2))
 base = tc.Gaussian.diagonal(np.zeros(2), 1.5)
-result = tc.sample(target, base=base, num_chains=4, num_warmup=20, num_draws=40, progress=False)
-print(result.info["fingerprint"]["number of devices"])
+traced = tc.Target(lambda x: -0.5 * (x @ x), np.ones(2))
+print(*(chain_mesh(4, Path(one, base, jax.numpy.asarray(0.0))).size for one in (target, traced)))
 """
+SAMPLED = """
+result = tc.sample(target, base=base, num_chains=4, num_warmup=20, num_draws=40, progress=False)
+"""
+
+
+@pytest.mark.parametrize("code", [SEVERAL, pytest.param(SEVERAL + SAMPLED, marks=pytest.mark.slow)])
+def test_of_several_devices_a_host_target_uses_one(code):
+    """Callbacks were seen to hang on more."""
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
     command = [sys.executable, "-c", code]
     finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
     assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.strip() == "1"
+    assert finished.stdout.split() == ["1", "2"]
 
 
 def test_importing_and_using_front_ends_leaves_settings_alone():
