@@ -32,6 +32,6 @@ def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
 
 @jax.jit
 def _log_likelihoods(target: Target, positions: jax.Array) -> dict[str, Any]:
-    assert target.log_likelihood is not None
-    unravel = ravel_pytree(target.initial_position)[1]
-    return jax.vmap(lambda position: target.log_likelihood(unravel(position), target.data))(positions)
+    log_likelihood, unravel = target.log_likelihood, ravel_pytree(target.initial_position)[1]
+    assert log_likelihood is not None
+    return jax.vmap(lambda position: log_likelihood(unravel(position), target.data))(positions)

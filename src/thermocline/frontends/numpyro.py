@@ -92,7 +92,7 @@ class Call:
 
         seeded = handlers.seed(self.model, jax.random.PRNGKey(0))
         try:
-            return self.trace(handlers.substitute(seeded, substitute_fn=init_to_uniform(radius=0.0)), {})
+            return self.trace(handlers.substitute(seeded, substitute_fn=init_to_uniform(radius=0)), {})
         except (NotImplementedError, KeyError) as error:
             raise ThermoclineError(
                 f"the model has a site that cannot be mapped to unconstrained coordinates: {error}; "
@@ -123,7 +123,7 @@ def _functions(call: Call, latents: list[str], observed: list[str]) -> dict[str,
 
     def log_prior(position: Any, data: Any) -> jax.Array:
         args, kwargs = call.arguments(data)
-        return -util.potential_energy(without_data, args, kwargs, position)
+        return -jnp.asarray(util.potential_energy(without_data, args, kwargs, position))
 
     def draw_prior(key: jax.Array, data: Any) -> dict[str, Any]:
         sites = call.trace(handlers.seed(without_data, key), data)

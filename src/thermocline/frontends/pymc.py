@@ -90,16 +90,16 @@ class Graphs:
 
     def function(self, outputs: list[Any], names: list[str] | None = None) -> Any:
         """Graphs as a function to a dict by name."""
-        import pytensor.tensor as pt
         from pymc.sampling.jax import get_jaxified_graph
         from pytensor.graph.replace import clone_replace
+        from pytensor.tensor.type import tensor
 
         names = [var.name for var in outputs] if names is None else names
         inputs = {
-            name: pt.tensor(f"data {i}", dtype=value.dtype.name, shape=value.shape)
+            name: tensor(f"data {i}", dtype=value.dtype.name, shape=value.shape)
             for i, (name, value) in enumerate(self.values.items())
         }
-        replaced = clone_replace(outputs, {self.variables[name]: new for name, new in inputs.items()})
+        replaced: list[Any] = clone_replace(outputs, {self.variables[name]: new for name, new in inputs.items()})
         compiled = get_jaxified_graph([*self.inputs, *inputs.values()], replaced)
         order, values = [var.name for var in self.inputs], self.values
 
@@ -114,7 +114,7 @@ class Graphs:
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
     """The prior as a base; drawn on the host by PyMC itself, which can draw from every distribution it has."""
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
-    from pytensor import function
+    from pytensor.compile.function import function
 
     log_prior = graphs.log_density(model.free_RVs)
     transforms = [model.rvs_to_transforms[rv] for rv in model.free_RVs]
