@@ -7,11 +7,10 @@ import pytest
 
 from tests.frontends.test_conjugate import NO_COMPILER
 
+pytestmark = [pytest.mark.slow, pytest.mark.census]
 PAGES = Path(__file__).parents[2] / "docs" / "frontends"
 
 
-@pytest.mark.slow
-@pytest.mark.census
 @pytest.mark.parametrize("page", ["numpyro", "pymc", pytest.param("stan", marks=NO_COMPILER)])
 def test_the_page_runs(page, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (PAGES / f"{page}.md").read_text(), flags=re.DOTALL)

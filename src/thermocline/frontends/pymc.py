@@ -71,7 +71,7 @@ class Graphs:
         for i, constant in enumerate(_constants([model.logp()])):
             if all(constant is not var for var in self.variables.values()):
                 self.variables[constant.name or f"constant {i}"] = constant
-        self.values = {name: np.asarray(_value_of(var)) for name, var in self.variables.items()}
+        self.values = {name: np.array(_value_of(var)) for name, var in self.variables.items()}
         self.data: dict[str, np.ndarray] = dict(self.values)
 
     def choose_data(self, evaluate: Callable[[dict[str, Any]], Any]) -> None:
