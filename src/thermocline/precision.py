@@ -21,14 +21,10 @@ def computing_in(precision: str) -> Iterator[None]:
 
 
 def cast(tree: Any, precision: str) -> Any:
-    """Every inexact leaf as a JAX array of `precision`; other arrays keep their type.
-
-    NumPy arrays are copied: JAX (0.10) remembers one that a program of another precision has closed over, and
-    would hand out its rounded copy.
-    """
+    """Every inexact leaf as a JAX array of `precision`; other arrays keep their type."""
 
     def cast_leaf(leaf: Any) -> jax.Array:
-        array = np.array(leaf) if not isinstance(leaf, jax.Array) else leaf
+        array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
         if jnp.issubdtype(array.dtype, jnp.inexact):
             return jnp.asarray(array, dtype=precision)
         return jnp.asarray(array)

@@ -71,6 +71,7 @@ class Graphs:
         for i, constant in enumerate(_constants([model.logp()])):
             if all(constant is not var for var in self.variables.values()):
                 self.variables[constant.name or f"constant {i}"] = constant
+        # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
         self.values = {name: np.array(_value_of(var)) for name, var in self.variables.items()}
         self.data: dict[str, np.ndarray] = dict(self.values)
 
