@@ -18,6 +18,7 @@ from thermocline.fits import (
     fit_pathfinder,
     fit_renyi,
 )
+from thermocline.frontends import from_numpy, from_numpyro, from_pymc, from_stan
 from thermocline.many import ManyResults, sample_many
 from thermocline.methods import (
     AnnealedImportance,
@@ -88,6 +89,10 @@ __all__ = [
     "fit_moments",
     "fit_pathfinder",
     "fit_renyi",
+    "from_numpy",
+    "from_numpyro",
+    "from_pymc",
+    "from_stan",
     "load",
     "sample",
     "sample_many",

@@ -1,5 +1,6 @@
 """From a finished run to a Result: draws in the user's coordinates, and what was run."""
 
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -16,10 +17,11 @@ from thermocline.methods.extended_hamiltonian import Bias
 from thermocline.modes.census import KnownModes
 from thermocline.paths import Continuous, Ladder, Learned, Path, Rungs
 from thermocline.paths.reweighting import grid_of_betas
+from thermocline.pointwise import pointwise
 from thermocline.precision import to_numpy
 from thermocline.program import chain_mesh
 from thermocline.result import Continuation, Result
-from thermocline.target import Target, leaf_name
+from thermocline.target import Labels, Target, leaf_name
 
 
 def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, precision: str) -> dict[str, str]:
@@ -35,7 +37,7 @@ def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, prec
         "seed": str(seed),
         "number of chains": str(num_chains),
         "precision": precision,
-        "number of devices": str(chain_mesh(num_chains).size),
+        "number of devices": str(chain_mesh(num_chains, path).size),
         "version": version("thermocline"),
     }
 
@@ -73,11 +75,13 @@ def assemble(
         + sum(fitting["num_gradients"].values()),
         "warmup_gradients": outcome.warmup_gradients,
         "fitting": fitting,
+        "caveats": list(path.target.caveats),
+        "labels": _plain_labels(path.target.labels),
     }
     continuation = Continuation(
         to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
     )
-    return Result(
+    result = Result(
         outcome.draws,
         _by_name(shown),
         _by_name(trees),
@@ -91,6 +95,18 @@ def assemble(
         known,
         {} if known is None else _by_name(_in_coordinates(path.target, known.location[None])[1], squeeze=True),
     )
+    return replace(result, log_likelihood=pointwise(path.target, result))
+
+
+def _plain_labels(labels: Labels | None) -> dict[str, Any]:
+    """Dims and coords of parameters, as JSON has them."""
+    if labels is None:
+        return {"dims": {}, "coords": {}}
+    plain = lambda value: value if isinstance(value, str | int | float) else str(value)  # noqa: E731
+    coords = {
+        dim: [plain(v.item() if isinstance(v, np.generic) else v) for v in labels.coords[dim]] for dim in labels.coords
+    }
+    return {"dims": {name: list(dims) for name, dims in labels.dims.items()}, "coords": coords}
 
 
 def describe_method(method: Any) -> str:
@@ -104,7 +120,7 @@ def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
     """Ravelled (chain, draw) positions as PyTrees, unconstrained and as people see them."""
     unravel = ravel_pytree(target.initial_position)[1]
     trees = jax.vmap(jax.vmap(unravel))(positions)
-    return trees, trees if target.constrain is None else jax.vmap(jax.vmap(target.constrain))(trees)
+    return trees, jax.vmap(jax.vmap(target.shown))(trees)
 
 
 def _by_name(tree: Any, *, squeeze: bool = False) -> dict[str, np.ndarray]:

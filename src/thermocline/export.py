@@ -40,6 +40,7 @@ def save(result: "Result", path: str | Path) -> None:
         "continuation": tuple(result.continuation),
         "known_modes": result.known_modes,
         "mode_locations": result.mode_locations,
+        "log_likelihood": result.log_likelihood,
     }
     header = {
         "format": FORMAT,
@@ -86,12 +87,15 @@ def arviz_groups(result: "Result") -> "dict[str, xarray.Dataset]":
     """
     index = resampled_in_order(result)
     stats = {name: getattr(result.draws, ours) for name, ours in STATISTICS.items()}
+    labels = result.info.get("labels")
+    pointwise = {"log_likelihood": _by_chain(result.log_likelihood, labels)} if result.log_likelihood else {}
     return {
-        "posterior": _by_chain({name: _taken(values, index) for name, values in result.parameters.items()}),
+        "posterior": _by_chain({name: _taken(values, index) for name, values in result.parameters.items()}, labels),
         "sample_stats": _by_chain({name: _taken(values, index) for name, values in stats.items()}),
-        "weighted_posterior": _by_chain(result.parameters),
+        "weighted_posterior": _by_chain(result.parameters, labels),
         "draws": _by_chain({name: leaf for name, leaf in result.draws._asdict().items() if leaf.size}),
         "diagnostics": _diagnostics(result),
+        **pointwise,
     }
 
 
@@ -122,19 +126,33 @@ def _taken(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     return values.reshape(-1, *values.shape[2:])[index]
 
 
-def _by_chain(variables: dict[str, np.ndarray]) -> "xarray.Dataset":
-    """Variables with leading axes (chain, draw), under names that can be stored; `long_name` keeps the true one."""
+def _by_chain(variables: dict[str, np.ndarray], labels: dict[str, Any] | None = None) -> "xarray.Dataset":
+    """Variables with leading axes (chain, draw), under names that can be stored; `long_name` keeps the true one.
+
+    `labels` gives dims and coords that the front end knows.
+    """
     import xarray
 
     stored = stored_names(variables)
     chains, draws = next(iter(variables.values())).shape[:2]
-    return xarray.Dataset(
-        {
-            stored[name]: (("chain", "draw", *_own_dims(stored[name], values[0, 0])), values, {"long_name": name})
-            for name, values in variables.items()
-        },
-        coords={"chain": np.arange(chains), "draw": np.arange(draws)},
-    )
+    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    given, sizes, arrays = {"dims": {}, "coords": {}} if labels is None else labels, {"chain": -1, "draw": -1}, {}
+    for name, values in variables.items():
+        dims = _own_dims(stored[name], values[0, 0])
+        wanted = tuple(given["dims"].get(name, ()))
+        if _are_usable(wanted, values.shape[2:], sizes, stored):
+            dims = wanted
+            sizes |= dict(zip(wanted, values.shape[2:], strict=True))
+            coords |= {dim: given["coords"][dim] for dim in dims if len(given["coords"].get(dim, ())) == sizes[dim]}
+        arrays[stored[name]] = ("chain", "draw", *dims), values, {"long_name": name}
+    return xarray.Dataset(arrays, coords=coords)
+
+
+def _are_usable(dims: tuple[str, ...], shape: tuple[int, ...], sizes: dict[str, int], stored: dict[str, str]) -> bool:
+    """Whether given names of axes fit the shape, can be stored, and clash with nothing."""
+    safe = [not UNSAFE.search(dim) and dim not in stored.values() for dim in dims]
+    fits = [sizes.get(dim, length) == length for dim, length in zip(dims, shape, strict=False)]
+    return len(dims) == len(shape) == len(set(dims)) and all(safe) and all(fits)
 
 
 def _diagnostics(result: "Result") -> "xarray.Dataset":

@@ -31,7 +31,8 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
             f"the base has no `log_density`: it is of type {type(density).__name__}; give tc.Gaussian(...), "
             "tc.Base(log_density, sample), or a fit such as tc.fit_laplace."
         )
-    if jax.tree.leaves(density) == [density] and hasattr(density, "log_density") and hasattr(density, "sample"):
+    is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
+    if is_leaf and hasattr(density, "sample"):
         density = Base(density.log_density, density.sample)  # a class that JAX does not know
     if isinstance(density, Gaussian):
         density = density.whitened()

@@ -15,11 +15,18 @@ from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
 
 
-def chain_mesh(num_chains: int, num_devices: int | None = None) -> Mesh:
-    """As many devices as divide the chains evenly."""
-    devices = jax.devices()[:num_devices]
+def chain_mesh(num_chains: int, path: Path) -> Mesh:
+    """As many devices as divide the chains evenly; one where Python is called back, which hangs on several."""
+    devices = jax.devices()[: 1 if len(jax.devices()) > 1 and calls_back(path) else None]
     count = max(n for n in range(1, len(devices) + 1) if num_chains % n == 0)
     return Mesh(np.array(devices[:count]), ("chains",))
+
+
+def calls_back(path: Path) -> bool:
+    """Whether the target or the base is evaluated in Python."""
+    position = jax.ShapeDtypeStruct((path.dimension,), path.log_zeta.dtype)
+    programs = jax.make_jaxpr(path.evaluate)(position), jax.make_jaxpr(path.base.sample)(jax.random.key(0))
+    return any("pure_callback" in str(program) for program in programs)
 
 
 @partial(jax.jit, static_argnames=("capacity", "mesh"))

@@ -63,6 +63,7 @@ class Result:
     continuation: Continuation
     known_modes: KnownModes | None = None  # what is known of the modes without the chains
     mode_locations: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (mode, ...)
+    log_likelihood: dict[str, np.ndarray] = field(default_factory=dict)  # by observation, at draws of `to_arviz`
 
     def __post_init__(self) -> None:
         """Lay the draws out in C order, whatever made them: then a loaded copy rounds its sums alike."""
@@ -224,14 +225,9 @@ class Result:
                 return np.asarray(_map_draws(function, draws), float)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
             chains, count = self.draws.log_ratio.shape
-            values = [
-                [
-                    np.asarray(function(jax.tree.map(lambda leaf: leaf[i, j], draws)), float)  # noqa: B023
-                    for j in range(count)
-                ]
-                for i in range(chains)
-            ]
-            return np.array(values)
+            places = [(i, j) for i in range(chains) for j in range(count)]
+            values = [function(jax.tree.map(lambda leaf: leaf[place], draws)) for place in places]  # noqa: B023
+            return np.array(values, float).reshape(chains, count, *np.shape(values[0]))
 
     def _context(self) -> Context:
         scalars = {}
@@ -259,6 +255,7 @@ class Result:
             self.is_joint or law is None,
             self._batches,
             1.0 if known is None else known.arrived,
+            tuple(self.info.get("caveats", ())),
         )
 
 
@@ -299,6 +296,7 @@ def load(path: str | FilePath) -> Result:
             Continuation(*run["continuation"]),
             run["known_modes"],
             run["mode_locations"],
+            run.get("log_likelihood", {}),
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error

@@ -61,7 +61,7 @@ def run(
     """Climb, warm up, freeze, sample; resumes from `checkpoint` when it holds a state of this run."""
     num_chains = jax.tree.leaves(states)[0].shape[0]
     capacity = int(np.clip(BUFFER_BYTES / (8 * num_chains * (path.dimension + 8)), 1, MOST_STEPS_A_CHUNK))
-    mesh = chain_mesh(num_chains)
+    mesh = chain_mesh(num_chains, path)
     states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("chains")))  # as `advance` returns them
     program = partial(advance, key, method, path, capacity=capacity, mesh=mesh)
     watch, pace = Watch(), Pace(chunk_size, capacity)

@@ -1,6 +1,8 @@
 """The target: an unnormalised log density on an unconstrained PyTree."""
 
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -12,21 +14,34 @@ from thermocline.errors import ThermoclineError
 from thermocline.pytree import pytree, static
 
 
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Names of the axes of named parameters, and the values along them, as xarray has them."""
+
+    dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    coords: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
 @pytree
 class Target:
     """An unnormalised log density, with where it lives and what it is conditioned on.
 
     `log_density(position)`, or `log_density(position, data)` when `data` is given, returns
     one number. Data are leaves: two targets that differ in their data share one compiled
-    program. `constrain` maps a position to what people want to see (a PyTree of named
-    parameters); without it the position itself is shown.
+    program. `constrain(position)`, or `constrain(position, data)`, maps a position to what people
+    want to see (a PyTree of named parameters); without it the position itself is shown.
+    Front ends fill in the rest: sentences on why the evidence may not be the model's (`caveats`),
+    axes of parameters (`labels`), and the log likelihood of each observation by name.
     """
 
     log_density: Callable[..., Any] = static()
     initial_position: Any
     data: Any = None
-    constrain: Callable[[Any], Any] | None = static(default=None)
+    constrain: Callable[..., Any] | None = static(default=None)
     prior: Any = None  # a base of the model's own, from which the search for modes may start
+    caveats: tuple[str, ...] = static(default=())
+    labels: Labels | None = static(default=None)
+    log_likelihood: Callable[[Any, Any], dict[str, Any]] | None = static(default=None)  # of (position, data)
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:
@@ -38,9 +53,17 @@ class Target:
 
         return target_html(self)
 
+    def shown(self, position: Any) -> Any:
+        """The position in the user's own coordinates."""
+        if self.constrain is None:
+            return position
+        if self.data is not None and len(inspect.signature(self.constrain).parameters) > 1:
+            return self.constrain(position, self.data)
+        return self.constrain(position)
+
     def constrained(self, position: Any) -> dict[str, Any]:
         """The position as named parameters, in the user's own coordinates."""
-        return named_leaves(position if self.constrain is None else self.constrain(position))
+        return named_leaves(self.shown(position))
 
 
 def named_leaves(tree: Any) -> dict[str, Any]:

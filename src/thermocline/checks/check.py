@@ -47,6 +47,7 @@ class Context(NamedTuple):
     is_joint: bool = True  # draws are of x and beta together, and so know both ends of the path
     batches: Batches | None = None  # where independent pieces are known beforehand
     share_arrived: float = 1.0  # of climbs, at an optimum; the others ran off
+    caveats: tuple[str, ...] = ()  # why log Z may not be the model's evidence, from the front end
 
 
 def at_least(name: str, value: float, suspect: float, failed: float, advice: str) -> Check:

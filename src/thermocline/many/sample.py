@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -66,11 +67,12 @@ def sample_many(
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         chosen = cast(GibbsTempering() if method is None else method, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
-        one = Target(target.log_density, position, at(data, 0), target.constrain)
+        target = replace(target, initial_position=position, prior=None, log_likelihood=None)
+        one = replace(target, data=at(data, 0))
         check_signature(one)
         _check_memory(positions, number * num_chains * num_draws * dimension(one) * np.dtype(precision).itemsize)
         everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (number, *np.shape(leaf))), position)
-        targets = Target(target.log_density, everywhere, data, target.constrain)
+        targets = replace(target, initial_position=everywhere, data=data)
         groups = [np.arange(first, first + size) % number for first in range(0, number, size)]
         bases, log_zeta, is_shared = resolve_bases(base, data, position, groups, precision)
         paths = Paths(Path(targets, bases, log_zeta), is_shared)

@@ -1,0 +1,277 @@
+"""PyMC models as targets, through PyTensor's JAX backend."""
+
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+from scipy.special import gammaln
+
+from thermocline.bases import Base
+from thermocline.errors import ThermoclineError
+from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
+from thermocline.frontends.host import call_host
+from thermocline.precision import computing_in
+from thermocline.target import Labels, Target
+
+
+def from_pymc(model: Any) -> Target:
+    """The target of a PyMC model, on the unconstrained values that PyMC itself samples.
+
+    Observed values, `pm.Data` and arrays of floats in the model are the data; deterministics
+    come back beside parameters.
+    """
+    with _settings_kept():
+        pymc = needs("pymc", "pymc")
+        needs("pymc.sampling.jax", "pymc")
+    if not isinstance(model, pymc.Model):
+        raise ThermoclineError(f"model is of type {type(model).__name__}; give the pm.Model itself.")
+    _check(model)
+    with computing_in("float64"):
+        graphs = Graphs(model)
+        caveats = _caveats(model)
+        guess = {var.name: np.asarray(value) for var, value in zip(model.value_vars, _initial(model), strict=True)}
+        log_density = graphs.log_density(None)
+        graphs.choose_data(lambda data: log_density(guess, data))
+        shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
+        data = graphs.data
+        return Target(
+            log_density,
+            first_position(log_density, guess, data),
+            data,
+            graphs.function(shown),
+            None if any("improper" in caveat for caveat in caveats) else _prior(model, graphs, guess, data),
+            caveats,
+            _labels(model, shown),
+            graphs.function(model.logp(model.observed_RVs, sum=False), [rv.name for rv in model.observed_RVs])
+            if model.observed_RVs
+            else None,
+        )
+
+
+class Graphs:
+    """PyTensor graphs of a model as JAX functions of (position, data)."""
+
+    def __init__(self, model: Any) -> None:
+        from pytensor.graph.basic import Constant
+
+        self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
+        self.inputs = list(model.value_vars)
+        self.variables: dict[str, Any] = {var.name: var for var in model.data_vars}
+        for rv in model.observed_RVs:
+            value = model.rvs_to_values[rv]
+            if isinstance(value, Constant):
+                self.variables[rv.name] = value
+        for i, constant in enumerate(_constants([model.logp()])):
+            if all(constant is not var for var in self.variables.values()):
+                self.variables[constant.name or f"constant {i}"] = constant
+        # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
+        self.values = {name: np.array(_value_of(var)) for name, var in self.variables.items()}
+        self.data: dict[str, np.ndarray] = dict(self.values)
+
+    def choose_data(self, evaluate: Callable[[dict[str, Any]], Any]) -> None:
+        """Keep as data what `evaluate` lets pass as unknown; the rest stays constant."""
+        names = list(self.values)
+        chosen = those_that_trace(lambda leaves: evaluate(dict(zip(names, leaves, strict=True))), self._leaves())
+        self.data = {name: self.values[name] for name, use in zip(names, chosen, strict=True) if use}
+
+    def _leaves(self) -> list[Any]:
+        return [jnp.asarray(value) for value in self.values.values()]
+
+    def log_density(self, variables: list[Any] | None) -> Any:
+        """The log density of some of the variables, or of the model."""
+        call = self.function([self.model.logp(variables)], ["log density"])
+        return lambda position, data: jnp.asarray(call(position, data)["log density"]) + self.correction
+
+    def function(self, outputs: list[Any], names: list[str] | None = None) -> Any:
+        """Graphs as a function to a dict by name."""
+        from pymc.sampling.jax import get_jaxified_graph
+        from pytensor.graph.replace import clone_replace
+        from pytensor.tensor.type import tensor
+
+        names = [var.name for var in outputs] if names is None else names
+        inputs = {
+            name: tensor(f"data {i}", dtype=value.dtype.name, shape=value.shape)
+            for i, (name, value) in enumerate(self.values.items())
+        }
+        replaced: list[Any] = clone_replace(outputs, {self.variables[name]: new for name, new in inputs.items()})
+        compiled = get_jaxified_graph([*self.inputs, *inputs.values()], replaced)
+        order, values = [var.name for var in self.inputs], self.values
+
+        def call(position: Any, data: Any) -> Any:
+            given = (data.get(name, value) for name, value in values.items())
+            results = compiled(*(position[name] for name in order), *given)
+            return dict(zip(names, results, strict=True))
+
+        return call
+
+
+def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
+    """The prior as a base; drawn on the host by PyMC itself, which can draw from every distribution it has."""
+    from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
+    from pytensor.compile.function import function
+
+    log_prior = graphs.log_density(model.free_RVs)
+    transforms = [model.rvs_to_transforms[rv] for rv in model.free_RVs]
+    outputs = [
+        rv if transform is None else transform.forward(rv, *rv.owner.inputs)
+        for rv, transform in zip(model.free_RVs, transforms, strict=True)
+    ]
+    names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
+    outputs = replace_rng_nodes(outputs)
+    generators = find_rng_nodes(outputs)
+    compiled: list[Any] = []
+
+    def draw(rows: np.ndarray) -> np.ndarray:
+        if not compiled:
+            compiled.append(function([], outputs, mode="FAST_COMPILE"))
+        draws = []
+        for row in rows.astype(np.uint32):
+            reseed_rngs(generators, row.tolist())
+            values = dict(zip(names, compiled[0](), strict=True))
+            draws.append(np.concatenate([np.ravel(values[name]) for name in sorted(values)]))
+        return np.stack(draws)
+
+    flat, unravel = ravel_pytree({name: jnp.asarray(value) for name, value in guess.items()})
+
+    def sample(key: jax.Array) -> Any:
+        words = jax.random.bits(key, (4,), jnp.uint16).astype(flat.dtype)  # exact in any precision
+        return unravel(call_host(draw, words, flat.size))
+
+    return Base(Partial(log_prior, data=data), sample)
+
+
+def lost_by_lkj(rv: Any) -> float:
+    """What PyMC's log density of an LKJ variable lacks: its constant is added with the wrong sign (5.28).
+
+    Measured at the identity matrix, where the log density is the constant alone (Lewandowski et al. 2009, eq. 17),
+    so that it is zero where PyMC is right.
+    """
+    import pymc
+
+    if not any(name in type(rv.owner.op).__name__ for name in ("LKJCorr", "LKJCholeskyCov")):
+        return 0.0
+    place = -2 if "LKJCorr" in type(rv.owner.op).__name__ else 1
+    size, shape = int(rv.owner.inputs[place].eval()), float(rv.owner.inputs[place + 1].eval())
+    pairs = size * (size - 1) // 2
+    stated = pymc.logp(pymc.LKJCorr.dist(n=size, eta=shape, return_matrix=False), np.zeros(pairs)).eval()
+    half, k = 0.5 * (size - 1), np.arange(1, size)
+    true = -np.sum(0.5 * k * np.log(np.pi) + gammaln(shape + half - 0.5 * k) - gammaln(shape + half))
+    own = pairs if place == -2 else pairs + size
+    return float(true - stated) * (np.size(rv.eval()) // own)
+
+
+def _check(model: Any) -> None:
+    """Raise with the reason when the model has no density on real parameters."""
+    if not model.free_RVs:
+        raise ThermoclineError(
+            "the model has no parameters: every variable is observed. Its evidence is its likelihood."
+        )
+    unobserved = {rv.name.removesuffix("_unobserved") for rv in model.free_RVs if rv.name.endswith("_unobserved")}
+    for name in unobserved & {rv.name.removesuffix("_observed") for rv in model.observed_RVs}:
+        raise ThermoclineError(
+            f"the observed variable {name} has missing values, which PyMC would sample too; leave these "
+            "observations out, or write them as parameters of the model."
+        )
+    discrete = [var.name for var in model.discrete_value_vars]
+    if discrete:
+        raise ThermoclineError(
+            f"{', '.join(discrete)} {'is' if len(discrete) == 1 else 'are'} discrete; gradients need real parameters. "
+            "Sum it out, e.g. with pm.Mixture or pmx.marginalize."
+        )
+    for rv in model.observed_RVs:
+        if type(rv.owner.op).__name__ == "MinibatchRandomVariable":
+            raise ThermoclineError(f"{rv.name} sees a random minibatch: the evidence needs all the data.")
+    values = {rv.name: model.rvs_to_values[rv] for rv in model.observed_RVs}
+    not_a_number({name: _value_of(value) for name, value in values.items()}, "the observed variable")
+
+
+def _caveats(model: Any) -> tuple[str, ...]:
+    """Why log Z may not be the model's evidence."""
+    from pymc.distributions.transforms import _default_transform
+
+    sentences = []
+    for rv in model.free_RVs:
+        if type(rv.owner.op).__name__ in ("FlatRV", "HalfFlatRV"):
+            kind = type(rv.owner.op).__name__.removesuffix("RV")
+            sentences.append(f"The prior of {rv.name} is improper (pm.{kind}): the model has no evidence.")
+            continue
+        transform, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
+        if transform is not None and type(transform) is not type(usual):
+            lost = f" (log {rv.type.shape[-1]}! for exchangeable values)" if "Ordered" in _kind(transform) else ""
+            sentences.append(
+                f"{rv.name} has a transform of its own ({_kind(transform)}), which may cut its prior without "
+                f"normalising it: log Z then lacks a constant{lost}."
+            )
+    sentences += [
+        f"pm.Potential {potential.name} multiplies the density by something that need not be normalised: "
+        "log Z is the model's evidence only if it is."
+        for potential in model.potentials
+    ]
+    return tuple(sentences)
+
+
+def _kind(transform: Any) -> str:
+    parts = getattr(transform, "transform_list", None)
+    return type(transform).__name__ if parts is None else ", ".join(type(part).__name__ for part in parts)
+
+
+def _labels(model: Any, shown: list[Any]) -> Labels:
+    names = {var.name for var in shown} | {rv.name for rv in model.observed_RVs}
+    dims = {
+        name: tuple(dim or f"{name}_dim_{i}" for i, dim in enumerate(dims))
+        for name, dims in model.named_vars_to_dims.items()
+        if name in names
+    }
+    used = {dim for own in dims.values() for dim in own}
+    return Labels(dims, {dim: tuple(values) for dim, values in model.coords.items() if values and dim in used})
+
+
+def _initial(model: Any) -> list[np.ndarray]:
+    point = model.initial_point(random_seed=0)
+    return [np.asarray(point[var.name], float) for var in model.value_vars]
+
+
+def _is_value(model: Any, var: Any) -> bool:
+    """Whether a variable is the unconstrained value of a parameter that is shown constrained."""
+    rv = model.values_to_rvs.get(var)
+    return rv is not None and model.rvs_to_transforms[rv] is not None
+
+
+def _constants(outputs: list[Any]) -> list[Any]:
+    """Arrays of floats written into the model."""
+    from pytensor.graph.basic import Constant
+    from pytensor.graph.traversal import ancestors
+
+    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and hasattr(var.data, "dtype")]
+    return [
+        var for var in found if np.ndim(var.data) > 0 and var.data.dtype.kind == "f" and math.prod(var.data.shape) > 1
+    ]
+
+
+def _value_of(variable: Any) -> Any:
+    """What a constant, a shared variable or an expression of these holds."""
+    for ask in ("get_value", "data"):
+        if hasattr(variable, ask):
+            held = getattr(variable, ask)
+            return held() if callable(held) and not isinstance(held, np.ndarray) else held
+    return variable.eval()
+
+
+@contextmanager
+def _settings_kept() -> Iterator[None]:
+    """Undo what importing PyMC's JAX modules does to JAX's precision and to XLA's flags."""
+    precision, flags = jax.config.values["jax_enable_x64"], os.environ.get("XLA_FLAGS")
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", precision)
+        os.environ.pop("XLA_FLAGS", None)
+        if flags is not None:
+            os.environ["XLA_FLAGS"] = flags

@@ -1,0 +1,201 @@
+"""Stan programs as targets: compiled here, or a BridgeStan model."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.errors import ThermoclineError
+from thermocline.frontends.common import first_position
+from thermocline.frontends.host import call_host, differentiable, rowwise
+from thermocline.frontends.stan_build import Library, library_of, stanc
+from thermocline.frontends.stan_caveats import caveats_of
+from thermocline.precision import computing_in
+from thermocline.target import Target
+
+CANONICAL = "includes,strip-comments,deprecations,braces"
+POINTWISE = "log_lik"  # the generated quantity that, by convention, holds pointwise log likelihoods
+
+
+def from_stan(program: Any, data: Any = None) -> Target:
+    """The target of a Stan program (text, or a path to a .stan file) with its data (a dict, or a path to JSON).
+
+    The first call for a program compiles it, about half a minute; later ones find it in the user's cache. The density
+    has the Jacobian and every constant, of `~` statements too. A BridgeStan `StanModel` may stand for both.
+    """
+    with computing_in("float64"):
+        if hasattr(program, "log_density_gradient"):
+            return _from_bridgestan(program)
+        text, folder = _program(program)
+        encoded = _json_of(data)
+        library = library_of(text, folder)
+        key = int.from_bytes(hashlib.sha256(encoded.encode()).digest()[:8], "little")
+        library.create(encoded, key)
+        canonical = stanc(text, folder, "--auto-format", "--canonicalize", CANONICAL)
+        return _from_library(library, key, caveats_of(canonical))
+
+
+class Layout(NamedTuple):
+    """Where named arrays lie in a vector of scalars with Stan's dotted names, `theta.2.1`."""
+
+    shapes: dict[str, tuple[int, ...]]
+    places: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, names: list[str]) -> "Layout":
+        indices: dict[str, list[tuple[int, ...]]] = {}
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            stem, *index = name.split(".")
+            indices.setdefault(stem, []).append(tuple(int(part) - 1 for part in index))
+            places.setdefault(stem, []).append(place)
+        shapes = {stem: tuple(np.max(own, axis=0) + 1) if own[0] else () for stem, own in indices.items()}
+        ordered = {stem: np.zeros(shape, int) for stem, shape in shapes.items()}
+        for stem, own in indices.items():
+            for index, place in zip(own, places[stem], strict=True):
+                ordered[stem][index] = place
+        return cls(shapes, ordered)
+
+    @property
+    def size(self) -> int:
+        return sum(place.size for place in self.places.values())
+
+    def tree(self, vector: jax.Array) -> dict[str, jax.Array]:
+        return {name: vector[place] for name, place in self.places.items()}
+
+    def vector(self, tree: dict[str, jax.Array]) -> jax.Array:
+        flat = jnp.concatenate([jnp.ravel(tree[name]) for name in self.places])
+        return flat[np.argsort(np.concatenate([np.ravel(place) for place in self.places.values()]))]
+
+
+def _from_library(library: Library, key: int, caveats: tuple[str, ...]) -> Target:
+    """The target of one data set; the key that stands for it is its data."""
+    unconstrained, constrained, everything = (Layout.of(library.names(key, stage)) for stage in range(3))
+    _check_size(unconstrained)
+
+    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
+        shapes = jax.ShapeDtypeStruct((), vector.dtype), jax.ShapeDtypeStruct(vector.shape, vector.dtype)
+        call = jax.ffi.ffi_call(f"{library.name}_log_density", shapes, vmap_method="broadcast_all")
+        value, gradient = call(data["data set"], vector)
+        return value, gradient
+
+    def written(position: Any, data: Any, layout: Layout) -> dict[str, jax.Array]:
+        vector = unconstrained.vector(position)
+        shape = jax.ShapeDtypeStruct((layout.size,), vector.dtype)
+        call = jax.ffi.ffi_call(f"{library.name}_constrain", shape, vmap_method="broadcast_all")
+        return layout.tree(call(data["data set"], vector))
+
+    def constrain(position: Any, data: Any) -> dict[str, jax.Array]:
+        return written(position, data, constrained)
+
+    def log_likelihood(position: Any, data: Any) -> dict[str, jax.Array]:
+        return {POINTWISE: written(position, data, everything)[POINTWISE]}
+
+    data = {"data set": np.frombuffer(key.to_bytes(8, "little"), np.uint32)}
+    has_pointwise = POINTWISE in everything.shapes
+    return _target(evaluate, unconstrained, data, constrain, caveats, log_likelihood if has_pointwise else None)
+
+
+def _from_bridgestan(model: Any) -> Target:
+    """The target of a BridgeStan model, which holds its own data; called on the host, one position at a time."""
+    unconstrained = Layout.of(list(model.param_unc_names()))
+    _check_size(unconstrained)
+    layout = Layout.of(list(model.param_names(include_tp=True)))
+
+    def both(vector: np.ndarray) -> np.ndarray:
+        try:
+            value, gradient = model.log_density_gradient(vector, propto=False, jacobian=True)
+        except RuntimeError:  # how BridgeStan says that Stan rejects the position
+            value, gradient = -np.inf, np.zeros_like(vector)
+        return np.concatenate([[value], gradient])
+
+    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
+        outcome = call_host(rowwise(both), vector, vector.size + 1)
+        return outcome[0], outcome[1:]
+
+    def constrain(position: Any) -> dict[str, jax.Array]:
+        one = rowwise(lambda vector: np.asarray(model.param_constrain(vector, include_tp=True)))
+        return layout.tree(call_host(one, unconstrained.vector(position), layout.size))
+
+    caveat = "The program behind a BridgeStan model cannot be read: whether its priors are normalised is not known."
+    return _target(evaluate, unconstrained, None, constrain, (caveat,), None)
+
+
+def _target(
+    evaluate: Callable[..., Any],
+    unconstrained: Layout,
+    data: Any,
+    constrain: Callable[..., Any],
+    caveats: tuple[str, ...],
+    log_likelihood: Callable[..., Any] | None,
+) -> Target:
+    of_vector = differentiable(evaluate)
+
+    def log_density(position: Any, data: Any = None) -> jax.Array:
+        return of_vector(unconstrained.vector(position), data)
+
+    zeros = {name: np.zeros(shape) for name, shape in unconstrained.shapes.items()}
+    start = first_position(log_density, zeros, data)
+    return Target(log_density, start, data, constrain, None, caveats, None, log_likelihood)
+
+
+def _check_size(unconstrained: Layout) -> None:
+    if unconstrained.size == 0:
+        raise ThermoclineError("the model has no parameters: the parameters block is empty, nothing to sample.")
+
+
+def _program(program: Any) -> tuple[str, Path | None]:
+    """The text of a program, and the folder of its file."""
+    if isinstance(program, str) and ("{" in program or not program.strip()):
+        text, folder = program, None
+    elif isinstance(program, str | os.PathLike):
+        path = Path(program)
+        if not path.is_file():
+            raise ThermoclineError(f"there is no Stan program at {path}; give a path to a .stan file, or its text.")
+        text, folder = path.read_text(), path.resolve().parent
+    else:
+        raise ThermoclineError(
+            f"program is of type {type(program).__name__}; give Stan code, a path, or a BridgeStan StanModel."
+        )
+    if not text.strip():
+        raise ThermoclineError("the Stan program is empty.")
+    return text, folder
+
+
+def _json_of(data: Any) -> str:
+    """The data as Stan's JSON, keys sorted."""
+    if data is None:
+        return "{}"
+    if isinstance(data, str | os.PathLike):
+        if not Path(data).is_file():
+            raise ThermoclineError(f"there are no data at {data}; give a dict, or a path to a JSON file.")
+        try:
+            data = json.loads(Path(data).read_text())
+        except json.JSONDecodeError as error:
+            raise ThermoclineError(f"{data} is not JSON: {error}.") from error
+    if not isinstance(data, dict):
+        raise ThermoclineError(f"data are of type {type(data).__name__}; give a dict by the names of the data block.")
+    return json.dumps({name: _plain(name, value) for name, value in sorted(data.items())}, allow_nan=False)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """One variable as nested lists of numbers."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ThermoclineError(f"data {name} is ragged; Stan needs arrays.") from error
+    if array.dtype.kind not in "biuf":
+        raise ThermoclineError(f"data {name} is of type {array.dtype}; Stan takes numbers.")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        number = int(np.sum(~np.isfinite(array)))
+        raise ThermoclineError(
+            f"data {name} is missing or infinite at {number} of {array.size} places; leave these observations out, or "
+            "write them as parameters of the model."
+        )
+    return (array.astype(int) if array.dtype.kind == "b" else array).tolist()

@@ -1,0 +1,153 @@
+"""What a front end knows of its model is in the result: names, axes, caveats and pointwise log likelihoods."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import thermocline as tc
+from tests.frontends.conjugate import CASES, stan_target
+from tests.frontends.test_conjugate import NO_COMPILER
+from thermocline.bases import check_base
+from thermocline.paths import Path
+from thermocline.precision import cast, computing_in
+from thermocline.prepare import draw_base
+
+RUN = {"num_chains": 4, "num_warmup": 200, "num_draws": 400, "progress": False}
+Y = np.array([[0.4, 1.2, -0.3], [0.9, 1.7, 0.6]])
+CAVEATS = {"numpyro": ("Not a model's.",), "pymc": ()}
+DAYS, SITES = ("Mon", "Tue"), ("a", "b", "c")
+
+
+def numpyro_model(y):
+    import numpyro
+    import numpyro.distributions as dist
+
+    scale = numpyro.sample("scale", dist.HalfNormal(2.0))
+    with numpyro.plate("site", 3):
+        level = numpyro.sample("level", dist.Normal(0, 1))
+        with numpyro.plate("day", 2):
+            numpyro.deterministic("double", 2 * level + jnp.zeros_like(y))
+            numpyro.sample("y", dist.Normal(level, scale), obs=y)
+
+
+def pymc_model():
+    import pymc as pm
+
+    with pm.Model(coords={"day": DAYS, "site": SITES}) as model:
+        scale = pm.HalfNormal("scale", 2.0)
+        level = pm.Normal("level", 0, 1, dims="site")
+        pm.Deterministic("double", 2 * level + np.zeros((2, 1)), dims=("day", "site"))
+        pm.Normal("y", level, scale, observed=Y, dims=("day", "site"))
+    return model
+
+
+def exact_log_evidence():
+    """The level integrates out by hand; the scale by quadrature."""
+    from scipy import integrate, stats
+
+    def likelihood(scale):
+        covariance = np.ones((2, 2)) + scale**2 * np.eye(2)
+        return np.exp(stats.multivariate_normal(np.zeros(2), covariance).logpdf(Y.T).sum()) * stats.halfnorm(
+            scale=2
+        ).pdf(scale)
+
+    return np.log(integrate.quad(likelihood, 0, np.inf, epsabs=1e-14)[0])
+
+
+@pytest.fixture(scope="module", params=["numpyro", "pymc"])
+def sampled(request):
+    target = tc.from_numpyro(numpyro_model, Y) if request.param == "numpyro" else tc.from_pymc(pymc_model())
+    assert target.caveats == ()
+    target = replace(target, caveats=CAVEATS[request.param])
+    start = target.initial_position
+    base = tc.Gaussian.diagonal(jax.tree.map(lambda leaf: np.full(np.shape(leaf), 0.3), start), 0.7)
+    return request.param, target, tc.sample(target, base=base, **RUN)
+
+
+def test_names_shapes_dims_coords_and_evidence(sampled):
+    front_end, _, result = sampled
+    assert {name: values.shape[2:] for name, values in result.parameters.items()} == {
+        "scale": (),
+        "level": (3,),
+        "double": (2, 3),
+    }
+    assert np.all(result.parameters["scale"] > 0)
+    np.testing.assert_allclose(result.parameters["double"][..., 1, :], 2 * result.parameters["level"])
+    posterior = result.to_arviz().posterior
+    assert posterior["level"].dims == ("chain", "draw", "site")
+    assert posterior["double"].dims == ("chain", "draw", "day", "site")
+    assert list(posterior.coords["site"].values) == (list(SITES) if front_end == "pymc" else [0, 1, 2])
+    assert abs(result.log_evidence.z_score(exact_log_evidence())) < 4
+
+
+def test_a_caveat_is_a_check_of_the_result(sampled):
+    front_end, _, result = sampled
+    said = [check for check in result.checks if check.name == "log Z is the evidence"]
+    assert tuple(check.advice for check in said) == CAVEATS[front_end]
+    assert tuple(result.info["caveats"]) == CAVEATS[front_end]
+    assert result.verdict != "ok" or not said
+
+
+def test_pointwise_log_likelihoods_serve_leave_one_out(sampled, tmp_path):
+    import arviz
+
+    _, _, result = sampled
+    result.save(tmp_path / "run.nc")
+    data = tc.load(tmp_path / "run.nc").to_arviz()
+    pointwise = data.log_likelihood["y"]
+    assert pointwise.dims == ("chain", "draw", "day", "site")
+    scale, level = data.posterior["scale"].values, data.posterior["level"].values
+    expected = -0.5 * ((Y - level[..., None, :]) / scale[..., None, None]) ** 2 - np.log(scale)[..., None, None]
+    np.testing.assert_allclose(pointwise, expected - 0.5 * np.log(2 * np.pi), rtol=1e-6)
+    assert np.isfinite(arviz.loo(data).elpd_loo)
+
+
+def test_the_prior_is_a_normalised_base(sampled):
+    """The ratio of a narrower normalised density to it averages to one over its draws."""
+    _, target, _ = sampled
+    names = list(target.initial_position)
+    narrow = tc.Gaussian.diagonal({name: np.full(np.shape(target.initial_position[name]), 0.2) for name in names}, 0.5)
+    with computing_in("float64"):
+        inner = tc.Target(cast(narrow, "float64").log_density, target.initial_position)
+        path = Path(inner, cast(target.prior, "float64"), jnp.asarray(0.0))
+        check_base(path.base, path.target.initial_position)
+        ratio = np.exp(np.asarray(draw_base(jax.random.key(3), path, 4000)[1]))
+    error = ratio.std() / np.sqrt(ratio.size)
+    assert error < 0.06
+    assert abs(ratio.mean() - 1) < 4 * error
+
+
+@pytest.mark.slow
+def test_the_prior_starts_a_path(sampled):
+    _, target, _ = sampled
+    result = tc.sample(target, base=target.prior, **RUN)
+    assert abs(result.log_evidence.z_score(exact_log_evidence())) < 4
+
+
+def test_data_are_leaves(sampled):
+    """Other data, the same compiled program."""
+    _, target, _ = sampled
+    assert any(np.array_equal(leaf, Y) for leaf in target.data.values())
+    with computing_in("float64"):
+        compiled = jax.jit(target.log_density)
+        position, data = cast((target.initial_position, target.data), "float64")
+        moved = {name: leaf + 1 if leaf.shape == Y.shape else leaf for name, leaf in data.items()}
+        before, after = compiled(position, data), compiled(position, moved)
+        assert compiled._cache_size() == 1
+        assert abs(float(before - after)) > 0.1
+
+
+@NO_COMPILER
+def test_stan_sampled():
+    """One run through the compiled program: names, evidence, pointwise values, second derivatives."""
+    target = stan_target("poisson")
+    result = tc.sample(target, base=tc.fit_laplace, **RUN)
+    estimate = result.log_evidence
+    assert abs(estimate.z_score(CASES["poisson"].log_evidence)) < 4
+    assert estimate.standard_error < 0.05
+    assert result.parameters["rate"].shape == (4, 400, 1)
+    assert result.to_arviz().log_likelihood["log_lik"].shape == (4, 400, 5)
+    assert target.caveats == ()
