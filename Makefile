@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases test lint calibrate study kills bench clean
+.PHONY: help demo bases test lint calibrate study slow kills bench clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
@@ -10,6 +10,7 @@ help:
 	@echo "make test       set up, then lint, type-check and test"
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method (about an hour)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
+	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 
@@ -46,6 +47,9 @@ calibrate: $(VENV)/.dev
 
 study: $(VENV)/.experiments
 	$(RUN) -m tests.study
+
+slow: $(VENV)/.dev
+	$(RUN) -m pytest -m slow
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow

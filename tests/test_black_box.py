@@ -12,7 +12,7 @@ from tests.problems import gaussian
 from tests.study_problems import HARD, STUDY, gaussian_mixture
 from thermocline.bases import Mixture
 
-pytestmark = [pytest.mark.census, pytest.mark.slow]
+pytestmark = pytest.mark.census
 
 QUIET: dict[str, Any] = {"progress": False}
 ROUNDING = 1e-6  # where a base fits to the last digit, the error is of that order too
@@ -34,6 +34,7 @@ def narrow_and_wide() -> tc.Result:
     return tc.sample(STUDY["two 20-D"]().target, seed=0, **QUIET)
 
 
+@pytest.mark.slow
 def test_a_narrow_mode_beside_a_wide_one_in_20_dimensions(narrow_and_wide):
     assert_right(narrow_and_wide, 37.2)
     assert narrow_and_wide.log_evidence.standard_error <= 0.05
@@ -43,6 +44,7 @@ def test_a_narrow_mode_beside_a_wide_one_in_20_dimensions(narrow_and_wide):
     assert abs(share.value - problem.mean) < 4 * share.standard_error + ROUNDING
 
 
+@pytest.mark.slow
 def test_its_modes_have_their_masses_two_ways(narrow_and_wide):
     centre = STUDY["two 20-D"]().target.data["means"][0]
     assert [mode.name for mode in narrow_and_wide.modes] == ["mode 1", "mode 2"]
@@ -53,12 +55,14 @@ def test_its_modes_have_their_masses_two_ways(narrow_and_wide):
         assert mode.visits >= 10
 
 
+@pytest.mark.slow
 def test_the_summary_tells_what_was_done(narrow_and_wide):
     story = " ".join(narrow_and_wide.summary().split())
     assert "starts found 2 modes" in story
     assert narrow_and_wide.info["fitting"]["num_gradients"]["base"] > 0
 
 
+@pytest.mark.slow
 def test_a_gaussian_base_forced_on_it_is_not_ok():
     """Its moments are matched, as the paper proposes; chains never enter the narrow mode from above."""
     problem = STUDY["two 20-D"]()
@@ -80,6 +84,7 @@ def single() -> tc.Result:
     return tc.sample(gaussian(5).target, seed=0, num_draws=200, **QUIET)
 
 
+@pytest.mark.slow
 def test_a_single_gaussian_does_not_pay_for_a_mixture(single):
     problem = gaussian(5)
     assert isinstance(single.continuation.base, tc.Gaussian)
@@ -121,8 +126,12 @@ def test_two_modes_get_a_mixture(short):
     assert isinstance(short.continuation.base, Mixture)
     assert short.continuation.base.num_components == 2
     assert_right(short, -6.0)
+    assert [mode.name for mode in short.modes] == ["mode 1", "mode 2"]
+    for mode, mass in zip(short.modes, (0.65, 0.35), strict=True):
+        assert abs(mode.mass_by_importance.value - mass) < 4 * mode.mass_by_importance.standard_error + ROUNDING
 
 
+@pytest.mark.slow
 def test_one_seed_one_answer_and_another_seed_another(short):
     again = tc.sample(TWO.target, seed=7, num_draws=100, **QUIET)
     assert same_draws(again, short)
@@ -134,6 +143,7 @@ def test_one_seed_one_answer_and_another_seed_another(short):
     assert_right(other, -6.0)
 
 
+@pytest.mark.slow
 def test_extending_equals_the_longer_run_and_shrinks_the_error(short, longer):
     extended = tc.extend(short, TWO.target, num_draws=300, **QUIET)
     assert same_draws(extended, longer)
@@ -146,6 +156,7 @@ def test_extending_equals_the_longer_run_and_shrinks_the_error(short, longer):
     assert_right(extended, -6.0)
 
 
+@pytest.mark.slow
 def test_the_error_asked_for_is_reached():
     result = tc.sample(TWO.target, seed=3, target_error=0.02, **QUIET)
     assert result.log_evidence.standard_error <= 0.02
@@ -156,6 +167,7 @@ def test_the_error_asked_for_is_reached():
 # Where the right verdict may be another
 
 
+@pytest.mark.slow
 def test_a_density_unbounded_though_proper_gets_a_verdict():
     problem = STUDY["hierarchical (centred)"]()
     result = tc.sample(problem.target, seed=0, **QUIET)
@@ -165,6 +177,7 @@ def test_a_density_unbounded_though_proper_gets_a_verdict():
         assert_right(result, problem.log_evidence)
 
 
+@pytest.mark.slow
 def test_an_improper_target_fails_within_its_budget():
     hard = HARD["flat direction"]()
     result = tc.sample(hard.target, seed=0, **QUIET)
@@ -173,12 +186,14 @@ def test_an_improper_target_fails_within_its_budget():
     assert all(check.advice for check in result.checks if check.status == "failed")
 
 
+@pytest.mark.slow
 def test_fifty_draws_are_not_ok():
     hard = HARD["50 draws"]()
     result = tc.sample(hard.target, seed=0, num_chains=1, num_draws=50, num_warmup=50, **QUIET)
     assert result.verdict != "ok"
 
 
+@pytest.mark.slow
 def test_positions_of_any_structure_and_one_dimension():
     def log_density(position):
         return -0.5 * (position["a"] - 2.0) ** 2 / 9 + 1.5

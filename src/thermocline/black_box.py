@@ -95,8 +95,10 @@ def fit_constellation(known: Knowledge, target: Target, seed: int, target_error:
     reporter.phase("hopping between modes", None)
     stars = hop(target, known.found.optima, seed, target_error / 20)
     story = [*known.story, f"{stars.num_hops} hops from these found {len(stars.optima.position)} optima."]
-    spent = known.num_gradients + stars.num_gradients
+    spent, share_new, pool = known.num_gradients + stars.num_gradients, 1.0, known.pool
     for pilot in range(MOST_PILOTS_BETWEEN_STARS):
+        if share_new < target_error / 5:
+            break
         base = cast(stars.base(target.initial_position), str(known.pool.position.dtype))
         population = draw_population(jax.random.key(seed + pilot), target, base)
         reporter.phase("pilot", None)
@@ -106,8 +108,6 @@ def fit_constellation(known: Knowledge, target: Target, seed: int, target_error:
         share_new, stars = stars.joined_by(ends)
         spent += gradients_of(went) + population.log_weight.size + cost
         story.append(f"A pilot: log Z about {pool.log_evidence:.2f}, {share_new:.1%} of its draws at unknown optima.")
-        if share_new < target_error / 5:
-            break
     gaussian = gaussian_of(pool, target)
     best = min((stars.base(target.initial_position), gaussian), key=lambda base: divergence(pool, base, target))
     found = find_modes(target, stars.optima.position[:GROUP])

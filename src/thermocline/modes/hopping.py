@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from thermocline.bases import Gaussian
 from thermocline.bases.blend import Blend
@@ -58,7 +58,7 @@ class Stars(NamedTuple):
     def joined_by(self, ends: Optima) -> tuple[float, "Stars"]:
         """With further ends of climbs, and the share of these that were not known."""
         whitening = np.linalg.inv(np.linalg.cholesky(self.covariance))
-        distance, _ = cKDTree(self.optima.position @ whitening.T).query(ends.position @ whitening.T)
+        distance, _ = KDTree(self.optima.position @ whitening.T).query(ends.position @ whitening.T)
         return float(np.mean(distance > SAME)), self._replace(
             optima=distinct(merged(self.optima, arrived(ends)), self.covariance)
         )
@@ -119,10 +119,9 @@ def hopped(optima: Optima, generator: np.random.Generator) -> np.ndarray:
 def chances(log_density: np.ndarray) -> np.ndarray:
     """Heights tempered until about `NUM_BREEDING` optima have a part in the next hop."""
     relative = log_density - log_density.max()
-    for inverse_temperature in np.geomspace(1, 1e-3, 31):
-        weight = np.exp(inverse_temperature * relative)
-        if weight.sum() ** 2 >= NUM_BREEDING * np.sum(weight**2):
-            break
+    weights = np.exp(np.geomspace(1, 1e-3, 31)[:, None] * relative)
+    is_enough = weights.sum(axis=1) ** 2 >= NUM_BREEDING * np.sum(weights**2, axis=1)
+    weight = weights[np.argmax(is_enough) if is_enough.any() else -1]
     return weight / weight.sum()
 
 
@@ -142,7 +141,7 @@ def distinct(optima: Optima, covariance: np.ndarray) -> Optima:
     white = np.linalg.solve(np.linalg.cholesky(covariance), optima.position.T).T
     first = np.sort(np.unique(np.round(white / SAME), axis=0, return_index=True)[1])  # most of the repeats
     optima, white = optima.chosen(first), white[first]
-    pairs = cKDTree(white).query_pairs(SAME, output_type="ndarray")
+    pairs = KDTree(white).query_pairs(SAME, output_type="ndarray")
     repeats = np.unique(pairs.max(axis=1)) if len(pairs) else np.zeros(0, int)
     return optima.chosen(np.setdiff1d(np.arange(len(white)), repeats)[:MOST_OPTIMA])
 
