@@ -1,6 +1,10 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
-from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline import experimental
+from thermocline.bases import Base, BaseFit, Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.bidirectional import Sandwich, bidirectional, validate
+from thermocline.compare import Comparison, compare
+from thermocline.cross_check import CrossCheck, cross_check
 from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.estimators import Estimate
 from thermocline.fits import (
@@ -16,21 +20,36 @@ from thermocline.fits import (
 )
 from thermocline.frontends import from_numpy, from_numpyro, from_pymc, from_stan
 from thermocline.many import ManyResults, sample_many
-from thermocline.methods import GibbsTempering, JointTempering, SimulatedTempering, Untempered
+from thermocline.methods import (
+    AnnealedImportance,
+    GibbsTempering,
+    JointTempering,
+    ParallelTempering,
+    SequentialMonteCarlo,
+    SimulatedTempering,
+    TemperedTransitions,
+    Untempered,
+)
 from thermocline.modes.census import Mode
 from thermocline.movers import HMC, NUTS
-from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone
-from thermocline.result import Result, load, thermodynamic_integration
+from thermocline.path_sampling import count_based_evidence, thermodynamic_integration
+from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
+from thermocline.result import Result, load
 from thermocline.sample import extend, sample
 from thermocline.target import Target
 
 __all__ = [
     "HMC",
     "NUTS",
+    "AnnealedImportance",
     "Base",
     "BaseFit",
+    "Blend",
     "CheckpointError",
+    "Comparison",
+    "Constellation",
     "Continuous",
+    "CrossCheck",
     "Estimate",
     "Gaussian",
     "GibbsTempering",
@@ -43,13 +62,23 @@ __all__ = [
     "Mixture",
     "Mode",
     "Monotone",
+    "Neighbours",
+    "ParallelTempering",
     "Result",
+    "Sandwich",
+    "SequentialMonteCarlo",
     "SimulatedTempering",
     "StudentT",
     "Target",
+    "TemperedTransitions",
     "ThermoclineError",
     "ThermoclineWarning",
     "Untempered",
+    "bidirectional",
+    "compare",
+    "count_based_evidence",
+    "cross_check",
+    "experimental",
     "extend",
     "fit_advi",
     "fit_auto",
@@ -67,5 +96,7 @@ __all__ = [
     "load",
     "sample",
     "sample_many",
+    "sigmoidal_betas",
     "thermodynamic_integration",
+    "validate",
 ]

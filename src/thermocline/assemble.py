@@ -13,8 +13,9 @@ from thermocline import fingerprint
 from thermocline.errors import ThermoclineError
 from thermocline.explore import Exploration
 from thermocline.methods import Method
+from thermocline.methods.extended_hamiltonian import Bias
 from thermocline.modes.census import KnownModes
-from thermocline.paths import Continuous, Ladder, Learned, Path
+from thermocline.paths import Continuous, Ladder, Learned, Path, Rungs
 from thermocline.paths.reweighting import grid_of_betas
 from thermocline.pointwise import pointwise
 from thermocline.precision import to_numpy
@@ -59,7 +60,7 @@ def assemble(
     went: Exploration, method: Method, seed: int, precision: str, known: KnownModes | None, fitting: dict[str, Any]
 ) -> Result:
     """The Result of a finished run; `fitting` says how the base was come by."""
-    path, outcome, base_draws, log_support = went
+    path, outcome, base_draws, log_support, _ = went
     trees, shown = _in_coordinates(path.target, outcome.draws.position)
     num_chains = outcome.draws.log_ratio.shape[0]
     info = {
@@ -76,6 +77,7 @@ def assemble(
         "fitting": fitting,
         "caveats": list(path.target.caveats),
         "labels": _plain_labels(path.target.labels),
+        "observations": of_observations(path.target),
     }
     continuation = Continuation(
         to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
@@ -95,6 +97,14 @@ def assemble(
         {} if known is None else _by_name(_in_coordinates(path.target, known.location[None])[1], squeeze=True),
     )
     return replace(result, log_likelihood=pointwise(path.target, result))
+
+
+def of_observations(target: Target) -> str:
+    """Hash of the observations, whatever they are called, or of all data where the front end cannot tell them."""
+    if not target.observed:
+        return fingerprint.of_arrays(target.data)
+    values = [np.asarray(target.data[name], float) for name in target.observed]
+    return fingerprint.of_arrays(sorted(values, key=lambda array: (array.shape, array.tobytes())))
 
 
 def _plain_labels(labels: Labels | None) -> dict[str, Any]:
@@ -143,7 +153,9 @@ def _template(tree: Any) -> Any:
 
 def _reported_law(law: Any) -> Any:
     """One of our laws as it is; a user's own class as a table of -f, which can be stored."""
-    if law is None or isinstance(law, Learned | Continuous | Ladder):
+    if isinstance(law, Bias):  # of a path without a base, which has no evidence
+        return None
+    if law is None or isinstance(law, Learned | Continuous | Ladder | Rungs):
         return to_numpy(law)
     knots = grid_of_betas(jnp.dtype("float64"))
     return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))

@@ -1,24 +1,33 @@
 """`fit_auto`: from a target alone to a base that covers its modes; the default of `sample`."""
 
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import BaseFit, Gaussian, Mixture, StudentT
+from thermocline.bases import BaseFit, Mixture
 from thermocline.bases.advi import fit_advi
-from thermocline.bases.moments import fit_moments
+from thermocline.bases.optimise import climb
 from thermocline.bases.population import Population, adapt_population, draw_population, learn_from
-from thermocline.bases.weighted import systematic_resample
-from thermocline.explore import Exploration, Lengths, explore
+from thermocline.choice import (
+    GOOD_SHARE,
+    Knowledge,
+    broadened,
+    chosen_base,
+    divergence,
+    gaussian_of,
+    has_many_modes,
+    reshaped,
+)
+from thermocline.explore import Exploration, Lengths, explore, resampled
 from thermocline.methods import GibbsTempering
+from thermocline.modes.hopping import hop
 from thermocline.modes.local_mixture import (
     MOST_COMPONENTS,
     LocalFit,
-    evened,
     fit_of_mode,
     is_new,
     local_fits,
@@ -30,26 +39,11 @@ from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.progress import Reporter, reporter_for
 from thermocline.target import Target, check_target
 
-GOOD_SHARE = 0.3  # effective share of a fit's own draws from which it needs no pilot
 POOR_SHARE = 0.02  # below which fits at optima are not to be relied on
-MANY_UNSEEN = 0.02  # chance of a new mode at the next start from which a list of modes is hopeless
 MOST_PILOTS = 3
+MOST_PILOTS_BETWEEN_STARS = 2  # each is dear there
 PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
-BROAD_WEIGHT = 0.05  # of the component that goes on looking for modes between and around those known
 WORTH_A_PILOT = 0.5  # nats of divergence from the target that one pilot saved for another to follow
-WORTH_A_COMPONENT = 0.05  # nats of divergence from the target that each must save, for it is paid for at every step
-FEWEST_EFFECTIVE = 50  # draws of the pool that must count for it to tell
-
-
-class Knowledge(NamedTuple):
-    """What rounds have learned: optima, a fit for each mode, and draws weighted for the target."""
-
-    found: Found
-    fits: list[LocalFit]
-    pool: Population  # draws of the fits and of pilots, with weights that account for both
-    num_gradients: int
-    story: tuple[str, ...]
-    has_piloted: bool = False
 
 
 def fit_auto(
@@ -75,16 +69,49 @@ def fit_in_rounds(target: Target, seed: int, target_error: float, reporter: Repo
     """Search, fit locally, explore with pilots while the fit is poor, choose."""
     reporter.phase("searching for modes", None)
     known = first_knowledge(target, seed)
+    if has_many_modes(known.found):
+        return fit_constellation(known, target, seed, target_error, reporter)
     fit = chosen_base(known, target, target_error)
     for pilot in range(MOST_PILOTS):
-        if pilot == 0 and known.pool.effective_share > GOOD_SHARE and not has_many_modes(known.found):
+        if pilot == 0 and known.pool.effective_share > GOOD_SHARE:
             break
         reporter.phase("pilot", None)
         known = after_pilot(known, target, fit, seed + pilot + 1, reporter)
         before, fit = fit, chosen_base(known, target, target_error)
         if divergence(known.pool, before.base, target) - divergence(known.pool, fit.base, target) < WORTH_A_PILOT:
             break
-    return fit._replace(num_gradients=known.num_gradients, modes=(known.found, known.fits), story=known.story)
+    fit = fit._replace(num_gradients=known.num_gradients, story=known.story)
+    if known.has_piloted:
+        fit = reshaped(jax.random.key(seed), known, fit, target)
+    return fit._replace(modes=(known.found, known.fits))
+
+
+def fit_constellation(known: Knowledge, target: Target, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
+    """A Gaussian about every optimum that hops and pilots find, for a target of more modes than one can list.
+
+    The modes of the census are the highest of these.
+    """
+    reporter.phase("hopping between modes", None)
+    stars = hop(target, known.found.optima, seed, target_error / 20)
+    story = [*known.story, f"{stars.num_hops} hops from these found {len(stars.optima.position)} optima."]
+    spent = known.num_gradients + stars.num_gradients
+    for pilot in range(MOST_PILOTS_BETWEEN_STARS):
+        base = cast(stars.base(target.initial_position), str(known.pool.position.dtype))
+        population = draw_population(jax.random.key(seed + pilot), target, base)
+        reporter.phase("pilot", None)
+        went = explore(seed + pilot + 1, target, base, population.log_evidence, GibbsTempering(), PILOT, reporter)
+        pool = pooled(population, base, went, target)
+        ends, cost = climb(target, resampled(went, seed))
+        share_new, stars = stars.joined_by(ends)
+        spent += gradients_of(went) + population.log_weight.size + cost
+        story.append(f"A pilot: log Z about {pool.log_evidence:.2f}, {share_new:.1%} of its draws at unknown optima.")
+        if share_new < target_error / 5:
+            break
+    gaussian = gaussian_of(pool, target)
+    best = min((stars.base(target.initial_position), gaussian), key=lambda base: divergence(pool, base, target))
+    found = find_modes(target, stars.optima.position[:GROUP])
+    fits = local_fits(found)
+    return BaseFit(best, pool.log_evidence, spent + found.num_gradients, modes=(found, fits), story=tuple(story))
 
 
 def first_knowledge(target: Target, seed: int) -> Knowledge:
@@ -94,7 +121,7 @@ def first_knowledge(target: Target, seed: int) -> Knowledge:
     from its mass, or unbounded.
     """
     found = find_modes(target, spread_starts(target, seed))
-    fits, spent = local_fits(found)[:MOST_COMPONENTS], found.num_gradients
+    fits, spent = local_fits(found), found.num_gradients
     story = [f"{found.num_starts} starts found {found.num_modes} modes ({found.share_converged:.0%} of them arrived)."]
     key, pool = jax.random.key(seed), None
     if fits:
@@ -142,105 +169,35 @@ def with_variational(target: Target, found: Found, variational: LocalFit, seed: 
     return found, sorted(fits, key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
 
 
-def has_many_modes(found: Found) -> bool:
-    """Whether a list of modes is hopeless: too many to hold, or new ones still turning up."""
-    return found.num_modes > MOST_COMPONENTS or found.unseen > MANY_UNSEEN
-
-
-def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFit:
-    """The Gaussian with the pool's moments, or what is closer: for one mode Student's t, for more a mixture.
-
-    Divergences are measured on the pool, which holds draws of all fits and pilots. Where the pool cannot tell,
-    because few of its draws count, the fits stand as they are; before the first pilot it cannot speak for a target
-    of many modes.
-    """
-    pool, size = known.pool, known.pool.effective_share * known.pool.log_weight.size
-    everything = mixture_of(evened(known.fits), target.initial_position)
-    if has_many_modes(known.found) and not known.has_piloted:
-        return BaseFit(fit_moments(everything).base, pool.log_evidence)
-    if size < FEWEST_EFFECTIVE:
-        return BaseFit(everything if len(known.fits) > 1 else everything.component(0), pool.log_evidence)
-    kept = pruned(known.fits, target_error / 10)
-    gaussian = gaussian_of(pool, target)
-    other = heavy_tailed(gaussian) if len(kept) == 1 else mixture_of(kept, target.initial_position)
-    saved = divergence(pool, gaussian, target) - divergence(pool, other, target)
-    return BaseFit(other if saved > WORTH_A_COMPONENT * (1 + len(kept)) else gaussian, pool.log_evidence)
-
-
-def heavy_tailed(gaussian: Gaussian) -> StudentT:
-    """Student's t with the moments of a Gaussian: for one mode with arms or necks that no Gaussian reaches."""
-    degrees = StudentT(gaussian.mean, gaussian.scale_tril).degrees_of_freedom
-    return StudentT(gaussian.mean, np.sqrt(1 - 2 / degrees) * np.asarray(gaussian.scale_tril))
-
-
-def gaussian_of(pool: Population, target: Target) -> Gaussian:
-    """The Gaussian with the pool's mean and covariance (the paper's proposal)."""
-    return fit_moments((pool.position, pool.log_weight), like=target.initial_position).base
-
-
-def pruned(fits: list[LocalFit], most_lost: float) -> list[LocalFit]:
-    """The heaviest fits that hold all but `most_lost` of the mass."""
-    order = sorted(fits, key=lambda fit: -fit.log_mass)
-    mass = np.exp([fit.log_mass for fit in order] - np.logaddexp.reduce([fit.log_mass for fit in order]))
-    held = np.cumsum(mass)
-    return order[: int(np.searchsorted(held, 1 - most_lost)) + 1]
-
-
-def broadened(mixture: Mixture) -> Mixture:
-    """The mixture with a broad component over all of it, which goes on looking for modes; if there is room for one."""
-    number = mixture.num_components
-    if number == len(mixture.log_weights):
-        return mixture
-    gaussian = fit_moments(mixture).base
-    broad = Gaussian(gaussian.mean, np.sqrt(2.0) * np.asarray(gaussian.scale_tril)).whitened()
-    log_weights = np.append(mixture.log_weights[:number] + np.log1p(-BROAD_WEIGHT), np.log(BROAD_WEIGHT))
-    return Mixture.of([*(mixture.component(i) for i in range(number)), broad], log_weights)
-
-
-def divergence(pool: Population, base: Any, target: Target) -> float:
-    """KL divergence from the target to a base, on the pool."""
-    log_base = to_numpy(_log_densities(base, target, pool.position))
-    weight = np.exp(pool.log_weight - pool.log_weight.max())
-    is_used = weight > 0
-    ratio = pool.log_target[is_used] - log_base[is_used]
-    return float(weight[is_used] @ ratio / weight.sum() - pool.log_evidence)
-
-
-@jax.jit
-def _log_densities(base: Any, target: Target, positions: jax.Array) -> jax.Array:
-    unravel = ravel_pytree(target.initial_position)[1]
-    return jax.vmap(lambda position: base.log_density(unravel(position)))(positions)
-
-
 def after_pilot(known: Knowledge, target: Target, fit: BaseFit, seed: int, reporter: Reporter) -> Knowledge:
     """A short run on the path from the present base, and what it adds."""
     base = broadened(fit.base) if isinstance(fit.base, Mixture) else fit.base
     base = cast(base, str(known.pool.position.dtype))
     went = explore(seed, target, base, fit.log_zeta, GibbsTempering(), PILOT, reporter)
-    draws = went.outcome.draws
-    flat = draws.position.reshape(-1, draws.position.shape[-1])
-    index = systematic_resample(draws.log_weight_target.ravel(), GROUP, seed)
-    found = find_modes(target, flat[index], known.found)
-    fresh = [f for f in local_fits(found)[:MOST_COMPONENTS] if f.found_by == "draws" and is_new(f, known.fits)]
+    found = find_modes(target, resampled(went, seed), known.found)
+    fresh = [f for f in local_fits(found) if f.found_by == "draws" and is_new(f, known.fits)]
     fits = sorted([*known.fits, *fresh], key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
     mixture = mixture_of(fits, target.initial_position)
     population = draw_population(jax.random.key(seed), target, mixture)
     pool = pooled(population, mixture, went, target)
-    if not has_many_modes(found):  # where there are, the fits are but a sample of the modes
-        mixture = learn_from(mixture, pool.position, pool.log_weight)
-    gradients = int(draws.num_gradients.sum()) + went.outcome.warmup_gradients + population.log_weight.size
-    story = f"A pilot of {draws.log_ratio.size} draws: log Z about {pool.log_evidence:.2f}, {len(fresh)} new modes."
+    mixture = learn_from(mixture, pool.position, pool.log_weight)
+    gradients = gradients_of(went) + population.log_weight.size
+    story = f"A pilot: log Z about {pool.log_evidence:.2f}, {len(fresh)} new modes."
     return Knowledge(
         found,
         refitted(fits, mixture),
         pool,
         known.num_gradients + gradients + found.num_gradients - known.found.num_gradients,
         (*known.story, story),
-        True,
+        has_piloted=True,
     )
 
 
-def pooled(population: Population, mixture: Mixture, went: Exploration, target: Target) -> Population:
+def gradients_of(went: Exploration) -> int:
+    return int(went.outcome.draws.num_gradients.sum()) + went.outcome.warmup_gradients
+
+
+def pooled(population: Population, mixture: Any, went: Exploration, target: Target) -> Population:
     """Draws of the fits and of a pilot together, with deterministic-mixture weights (Owen and Zhou 2000).
 
     A pilot's draws have density base(x) N(r(x)), whose constant is the mean of 1/N over them; being correlated,
@@ -261,7 +218,7 @@ def pooled(population: Population, mixture: Mixture, went: Exploration, target: 
 
 
 @jax.jit
-def _log_densities_of_pool(path: Any, mixture: Mixture, law: Any, positions: jax.Array) -> tuple[jax.Array, ...]:
+def _log_densities_of_pool(path: Any, mixture: Any, law: Any, positions: jax.Array) -> tuple[jax.Array, ...]:
     def one(position: jax.Array) -> tuple[jax.Array, ...]:
         log_base, log_ratio = path.log_base(position), path.log_ratio(position)
         log_ratio = jnp.where(jnp.isfinite(log_ratio), log_ratio, -jnp.inf)

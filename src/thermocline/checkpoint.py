@@ -4,6 +4,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import jax
@@ -35,10 +36,14 @@ class Checkpoint:
     def __init__(self, folder: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
         self.folder = Path(folder)
         self.fingerprint = fingerprint
-        self.folder.mkdir(parents=True, exist_ok=True)
+        check_folder(folder)
 
     def exists(self) -> bool:
         return (self.folder / STATE).exists()
+
+    def aside(self, name: str) -> "Checkpoint":
+        """A folder within this one, for a part of the same run."""
+        return Checkpoint(self.folder / name, self.fingerprint)
 
     def store(self, progress: Progress, tree: Any, chunk: Draws | None, num_draws: int) -> None:
         """A chunk of draws, where there is one, then the state that counts it among `num_draws` a chain."""
@@ -88,6 +93,19 @@ class Checkpoint:
                 "some are missing. Remove the folder and start again."
             )
         return chunks
+
+
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """Make the folder, and see that files can be written there: better before a run than in the middle of one."""
+    try:
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=path):
+            pass
+    except (OSError, TypeError) as error:
+        raise CheckpointError(
+            f"the checkpoint folder {folder} cannot be written ({error}); choose another folder."
+        ) from error
 
 
 def _write(path: Path, arrays: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 Array = Any  # of JAX while a run goes on, of NumPy in what it leaves
 
 
@@ -23,6 +25,16 @@ class Draw(NamedTuple):
     is_nonfinite: Array  # the move met a NaN (or +inf) and was rejected
     num_gradients: Array
     jump_acceptance: Array  # probability of accepting the jump from the base that followed; 0 without jumps
+    stage_log_weights: Array = np.zeros((2, 0), np.float32)  # of replicas: up to the next, and down from it
+    num_round_trips: Array = np.zeros((), np.int32)  # that replicas ended with this step
 
 
 Draws = Draw  # the same fields, with leading axes (chain, draw)
+
+
+def restored(stored: dict[str, Any]) -> Draws:
+    """Draws from arrays by name, of which those that hold nothing need not be there."""
+    draws = Draws(**stored)
+    missing = {name: value for name, value in Draws._field_defaults.items() if name not in stored}
+    shape = draws.log_ratio.shape
+    return draws._replace(**{name: np.zeros((*shape, *value.shape), value.dtype) for name, value in missing.items()})

@@ -1,17 +1,22 @@
 """One exploration of a path: base draws, first tuning, chains, the run; what pilots and `sample` share."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from thermocline.bases import NormalisedDensity, centres_of, initial_scale
+from thermocline.bases.weighted import systematic_resample
 from thermocline.checkpoint import Checkpoint
 from thermocline.draws import Draws
 from thermocline.estimators import Estimate
-from thermocline.methods import Method
+from thermocline.methods import Method, Piloted
+from thermocline.modes.search import GROUP
 from thermocline.movers import metric_of
 from thermocline.paths import Path
+from thermocline.precision import to_numpy
 from thermocline.prepare import CERTAIN, prepare, starts
 from thermocline.program import first_tuning, start
 from thermocline.progress import Reporter
@@ -34,12 +39,13 @@ class Lengths(NamedTuple):
 
 
 class Exploration(NamedTuple):
-    """The path, what its run left, and what is known of its base."""
+    """The path, what its run left, what is known of its base, and the method as it was run."""
 
     path: Path
     outcome: Outcome
     base_draws: BaseDraws
     log_support: Estimate
+    method: Any = None
 
 
 def explore(
@@ -54,12 +60,35 @@ def explore(
     checkpoint: Callable[[Path], Checkpoint | None] = lambda path: None,
     chunk_size: int | None = None,
 ) -> Exploration:
-    """Run `method` on the path from `base` to `target`; both are already of the precision in force."""
+    """Run `method` on the path from `base` to `target`; both are already of the precision in force.
+
+    A method that takes in the whole path with one step is warmed up by its pilot first.
+    """
     key_base, key_start, key_run = keys_of(seed)
     path, base_draws, log_support = prepare(key_base, target, base, log_zeta)
     metric = metric_of(initial_scale(base, base_draws.position), centres_of(base, base_draws.position))
-    tuning, visits_base = first_tuning(method, metric, base_draws.log_ratio)
-    states = start(key_start, method, path, tuning, starts(base_draws, lengths.num_chains))
+    pilot = method.pilot if isinstance(method, Piloted) else method
+    tuning, visits_base = first_tuning(pilot, metric, base_draws.log_ratio)
+    positions, num_kept = starts(base_draws, lengths.num_chains), max(NUM_KEPT // lengths.num_chains, 8)
+    store, num_warmup, before = checkpoint(path), lengths.num_warmup, None
+    if isinstance(method, Piloted):
+        if num_warmup > 0:
+            before = run(
+                jax.random.fold_in(key_start, 1),
+                pilot,
+                path,
+                tuning,
+                start(key_start, pilot, path, tuning, positions),
+                Schedule(num_warmup, 1, 1),
+                num_kept=num_kept,
+                checkpoint=None if store is None else store.aside("pilot"),
+                reporter=reporter,
+                chunk_size=chunk_size,
+            )
+        learned = tuning if before is None else jax.tree.map(jnp.asarray, to_numpy(before.tuning))  # read back or not
+        method, tuning = method.tuned(learned)
+        num_warmup, visits_base = int(method.own_warmup * num_warmup), True
+    states = start(key_start, method, path, tuning, positions)
     log_support = CERTAIN if visits_base else log_support
     is_accurate = lengths.is_accurate if tuning.law is not None else None
     stop = None if is_accurate is None else lambda draws: is_accurate(float(path.log_zeta), log_support, draws)
@@ -70,13 +99,28 @@ def explore(
         path,
         tuning,
         states,
-        Schedule(lengths.num_warmup, lengths.num_draws, most_draws, stop),
-        num_kept=max(NUM_KEPT // lengths.num_chains, 8),
-        checkpoint=checkpoint(path),
+        Schedule(num_warmup, lengths.num_draws, most_draws, stop),
+        num_kept=num_kept,
+        checkpoint=store,
         reporter=reporter,
         chunk_size=chunk_size,
     )
-    return Exploration(path, outcome, base_draws, log_support)
+    outcome = outcome if before is None else _with_pilot(outcome, before)
+    return Exploration(path, outcome, base_draws, log_support, method)
+
+
+def _with_pilot(outcome: Outcome, pilot: Outcome) -> Outcome:
+    """The cost of the pilot counts as warm-up."""
+    seconds = {name: outcome.seconds[name] + pilot.seconds[name] for name in outcome.seconds}
+    gradients = outcome.warmup_gradients + pilot.warmup_gradients + int(pilot.draws.num_gradients.sum())
+    return outcome._replace(seconds=seconds, warmup_gradients=gradients)
+
+
+def resampled(went: Exploration, seed: int) -> np.ndarray:
+    """Draws of the chains, equally weighted for the target, as many as climb at once."""
+    draws = went.outcome.draws
+    index = systematic_resample(draws.log_weight_target.ravel(), GROUP, seed)
+    return draws.position.reshape(-1, draws.position.shape[-1])[index]
 
 
 def keys_of(seed: int) -> tuple[jax.Array, jax.Array, jax.Array]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from thermocline import storage
-from thermocline.draws import Draws
 from thermocline.estimators import expectation
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
 
@@ -94,7 +93,7 @@ def arviz_groups(result: "Result") -> "dict[str, xarray.Dataset]":
         "posterior": _by_chain({name: _taken(values, index) for name, values in result.parameters.items()}, labels),
         "sample_stats": _by_chain({name: _taken(values, index) for name, values in stats.items()}),
         "weighted_posterior": _by_chain(result.parameters, labels),
-        "draws": _by_chain({name: getattr(result.draws, name) for name in Draws._fields}),
+        "draws": _by_chain({name: leaf for name, leaf in result.draws._asdict().items() if leaf.size}),
         "diagnostics": _diagnostics(result),
         **pointwise,
     }

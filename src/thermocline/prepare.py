@@ -26,6 +26,11 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
         base = base(target, seed=seed)
     fit = base if isinstance(base, BaseFit) else BaseFit(base, float("nan"))
     density = fit.base
+    if not hasattr(density, "log_density"):
+        raise ThermoclineError(
+            f"the base has no `log_density`: it is of type {type(density).__name__}; give tc.Gaussian(...), "
+            "tc.Base(log_density, sample), or a fit such as tc.fit_laplace."
+        )
     is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
     if is_leaf and hasattr(density, "log_density") and hasattr(density, "sample"):
         density = Base(density.log_density, density.sample)  # a class that JAX does not know

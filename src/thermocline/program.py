@@ -84,7 +84,7 @@ def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> t
     A law with an atom there gives mass to draws of the base that lie off the target's support.
     """
     tuning = method.initial_tuning(metric, base_log_ratio)
-    if tuning.law is None:
+    if not hasattr(tuning.law, "log_mass"):
         return tuning, jnp.asarray(False)
     return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, base_log_ratio.dtype)))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.draws import Draws
 from thermocline.estimators.convergence import round_trips
-from thermocline.estimators.evidence import log_ratio_of_means
+from thermocline.estimators.evidence import log_ratio
 
 REFRESH_SECONDS = 0.5
 MOST_DRAWS_SHOWN = 2_000  # a chain; running figures thin longer runs
@@ -67,16 +67,12 @@ class Live:
         self.bar.update(self.task, advance=num_steps, rate=f"{rate:,.0f} gradients/s")
 
     def figures(self, chunks: list[Draws], log_zeta: float) -> None:
-        length = sum(chunk.log_ratio.shape[1] for chunk in chunks)
-        if length < 8 or time.monotonic() - self.shown < REFRESH_SECONDS:
+        if time.monotonic() - self.shown < REFRESH_SECONDS:
             return
-        self.shown = time.monotonic()
-        stride = max(1, length // MOST_DRAWS_SHOWN)
-        draws = Draws(*(np.concatenate(parts, axis=1)[:, ::stride] for parts in zip(*chunks, strict=True)))
-        if not np.isfinite(draws.log_weight_base).any():
-            return
-        estimate = log_ratio_of_means(draws.log_weight_target, draws.log_weight_base) + log_zeta
-        self.bar.update(self.task, answer=f"log Z {estimate}, {round_trips(draws).sum()} round trips")
+        answer = running_answer(chunks, log_zeta)
+        if answer is not None:
+            self.shown = time.monotonic()
+            self.bar.update(self.task, answer=answer)
 
     def close(self) -> None:
         self._finish()
@@ -87,6 +83,19 @@ class Live:
         if self.task is not None:
             done = self.bar.tasks[-1].completed or 1
             self.bar.update(self.task, total=done, completed=done)
+
+
+def running_answer(chunks: list[Draws], log_zeta: float) -> str | None:
+    """Log Z and round trips from the draws so far, or None while there are too few or no evidence."""
+    length = sum(chunk.log_ratio.shape[1] for chunk in chunks)
+    if length < 8:
+        return None
+    stride = max(1, length // MOST_DRAWS_SHOWN)
+    draws = Draws(*(np.concatenate(parts, axis=1)[:, ::stride] for parts in zip(*chunks, strict=True)))
+    if not np.isfinite(draws.log_weight_base).any():
+        return None
+    estimate = log_ratio(draws) + log_zeta
+    return f"log Z {estimate}, {round_trips(draws).sum()} round trips"
 
 
 class Guarded:
@@ -126,6 +135,10 @@ def reporter_for(progress: bool) -> Reporter:
     if not (console.is_terminal or console.is_jupyter):
         return Silent()
     try:
+        if console.is_jupyter:
+            from thermocline.notebook import Line
+
+            return Guarded(Line())
         return Guarded(Live(console))
     except Exception:  # noqa: BLE001
         return Silent()

@@ -13,12 +13,13 @@ import numpy as np
 from thermocline import estimators, storage
 from thermocline.bases.weighted import systematic_resample
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
-from thermocline.draws import Draws
+from thermocline.draws import Draws, restored
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
-from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
+from thermocline.estimators.estimate import Batches, batches_of_groups
+from thermocline.extras import require
 from thermocline.modes.census import KnownModes, Mode, census
-from thermocline.paths import Ladder, Learned
+from thermocline.paths import Ladder, Learned, Rungs
 from thermocline.precision import computing_in
 
 
@@ -73,22 +74,25 @@ class Result:
         """The log evidence with its standard error, or None for a method without evidence (a check says why)."""
         if self.law is None:
             return None
-        return estimators.log_evidence(self.draws, self.log_zeta, self.log_support)
+        return estimators.log_evidence(self.draws, self.log_zeta, self.log_support, self._batches)
 
     def expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
-        return self._elementwise(lambda values: estimators.expectation(values, self._log_weight), function)
+        weights = self._log_weight, self._batches
+        return self._elementwise(lambda values: estimators.expectation(values, *weights), function)
 
     def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
-        self._need_evidence("expectations under the base")
+        self.need_joint("expectations under the base")
         return self._elementwise(lambda values: estimators.expectation(values, self.draws.log_weight_base), function)
 
     def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
         """Quantile of function(draw) under the target."""
         if not 0 < probability < 1:
             raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
-        return self._elementwise(lambda values: estimators.quantile(values, self._log_weight, probability), function)
+        return self._elementwise(
+            lambda values: estimators.quantile(values, self._log_weight, probability, self._batches), function
+        )
 
     def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
         """Central interval of function(draw) under the target; each end has its own error."""
@@ -97,34 +101,36 @@ class Result:
 
     def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
         """Equally weighted draws of the target by name: systematic resampling of all chains together."""
+        if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
+            raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
         index = systematic_resample(self._log_weight.ravel(), num_draws, seed)
         return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
 
     def log_partition(self, betas: Any) -> Curve:
         """The log partition function log z(beta) with errors, at any beta in [0, 1]."""
-        self._need_evidence("the partition function")
+        self.need_joint("the partition function")
         return estimators.log_partition(self.draws, self.log_zeta, self.log_support, _betas(betas))
 
     def log_partition_bounds(self, betas: Any) -> Bounds:
         """Appendix A's bounds on log z(beta), with both KL divergences estimated from the draws."""
-        self._need_evidence("bounds on the partition function")
+        self.need_joint("bounds on the partition function")
         return estimators.log_partition_bounds(self.draws, self.log_zeta, self.log_support, _betas(betas))
 
     def beta_marginal(self, betas: Any) -> Curve:
         """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
-        self._need_evidence("the marginal of beta")
+        self.need_joint("the marginal of beta")
         return estimators.beta_marginal(self.draws, log_prior(self.law, _betas(betas)), _betas(betas))
 
     @property
     def kl_base_to_target(self) -> Estimate:
         """KL divergence from the base to the target (eq. kl-base-to-target), estimated."""
-        self._need_evidence("KL divergences")
+        self.need_joint("KL divergences")
         return estimators.kl_base_to_target(self.draws, self.log_support)
 
     @property
     def kl_target_to_base(self) -> Estimate:
         """KL divergence from the target to the base, estimated."""
-        self._need_evidence("KL divergences")
+        self.need_joint("KL divergences")
         return estimators.kl_target_to_base(self.draws, self.log_support)
 
     @cached_property
@@ -163,6 +169,13 @@ class Result:
         chains, draws = self.draws.log_ratio.shape
         return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
 
+    def report(self, path: str | FilePath = "report.html") -> FilePath:
+        """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
+        require("report", "the report", "matplotlib", "jinja2")
+        from thermocline.report import SECTIONS, write_page
+
+        return write_page(self, path, SECTIONS)
+
     def to_arviz(self) -> Any:
         """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""
         from thermocline.export import to_arviz
@@ -179,9 +192,22 @@ class Result:
     def _log_weight(self) -> np.ndarray:
         return self.draws.log_weight_target
 
-    def _need_evidence(self, what: str) -> None:
+    @property
+    def _batches(self) -> Batches | None:
+        """Independent pieces, where the method knows them beforehand."""
+        shape, group = self.draws.log_ratio.shape, self.law.group if isinstance(self.law, Rungs) else 0
+        return batches_of_groups(shape[0], shape[1], group) if group else None
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether draws are of x and beta together, so that each can be weighted for any beta."""
+        return self.law is not None and not isinstance(self.law, Rungs)
+
+    def need_joint(self, what: str) -> None:
         if self.law is None:
             raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
+        if not self.is_joint:
+            raise ValueError(f"{what} need draws of x and beta together; {self.info['method']} makes none.")
 
     def _elementwise(self, estimate: Callable[[np.ndarray], Estimate], function: Callable[[Any], Any]) -> Estimate:
         values = self._map(function)
@@ -210,7 +236,7 @@ class Result:
                 label = name + (f"[{','.join(map(str, index))}]" if index else "")
                 scalars[label] = values[(..., *index)]
         law = self.law.law if isinstance(self.law, Learned) else self.law
-        has_density = law is not None and not isinstance(law, Ladder)
+        has_density = law is not None and not isinstance(law, Ladder | Rungs)
         known = self.known_modes
         return Context(
             self.draws,
@@ -226,25 +252,11 @@ class Result:
             self.base_draws.variance,
             self.modes,
             None if known is None else Estimate(known.log_total, known.log_total_error, np.inf),
+            self.is_joint or law is None,
+            self._batches,
+            1.0 if known is None else known.arrived,
             tuple(self.info.get("caveats", ())),
         )
-
-
-def thermodynamic_integration(result: Result) -> Estimate:
-    """The log evidence by path sampling's estimator: the mean log ratio at each drawn beta, integrated over beta.
-
-    A second look at the same draws that does not use the Rao-Blackwellised weights at the two ends.
-    """
-    result._need_evidence("thermodynamic integration")
-    law = result.law.law if isinstance(result.law, Learned) else result.law
-    if isinstance(law, Ladder):
-        integral = integrate_over_rungs(result.draws, np.asarray(law.betas))
-    else:
-        beta = result.draws.inverse_temperature
-        grid = np.unique(np.concatenate([[0.0, 1.0], np.quantile(beta, np.linspace(0, 1, 129))]))
-        density = np.interp(beta, grid, result.beta_marginal(grid).value)
-        integral = integrate_over_bins(result.draws, density)
-    return integral + result.log_zeta + result.log_support
 
 
 def log_prior(law: Any, betas: np.ndarray) -> np.ndarray:
@@ -272,7 +284,7 @@ def load(path: str | FilePath) -> Result:
         arrays, names = groups["thermocline"], header["names"]
         run = storage.decode(header["run"], arrays)
         return Result(
-            Draws(**{name: groups["draws"][name] for name in Draws._fields}),
+            restored(groups["draws"]),
             {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
             {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
             storage.decode(header["template"], arrays),

@@ -14,13 +14,14 @@ from thermocline import storage
 from thermocline.assemble import assemble, check_same_run, run_fingerprint
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.black_box import fit_in_rounds
-from thermocline.checkpoint import Checkpoint
+from thermocline.checkpoint import Checkpoint, check_folder
 from thermocline.draws import Draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate, log_evidence
 from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.stages import has_stages
 from thermocline.explore import Exploration, Lengths, explore, keys_of
-from thermocline.methods import GibbsTempering, Method
+from thermocline.methods import GibbsTempering, Method, Piloted
 from thermocline.paths import Path
 from thermocline.precision import cast, computing_in
 from thermocline.prepare import resolve_base
@@ -60,8 +61,11 @@ def sample(
     looks at the progress and changes no draw.
     """
     chosen = GibbsTempering() if method is None else method
+    _check_kinds(target, chosen)
     lengths = _lengths(chosen, num_chains, num_warmup, num_draws, target_error)
     _check_options(seed, lengths, target_error, chunk_size)
+    if checkpoint is not None:
+        check_folder(checkpoint)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         check_target(target)
@@ -84,21 +88,24 @@ def sample(
         reporter.phase("census of modes", None)
         known, spent = survey(seed, target, fit, went)
         fitting = {"num_gradients": {"base": int(fit.num_gradients), "census": spent}, "story": list(fit.story)}
-        return assemble(went, chosen, seed, precision, known, fitting)
+        return assemble(went, went.method, seed, precision, known, fitting)
 
 
 def _lengths(
     method: Method, num_chains: int, num_warmup: int, num_draws: int | None, target_error: float | None
 ) -> Lengths:
     """Draws a chain, or a rule that ends the run; a method without evidence has no error to stop by."""
-    if getattr(method, "law", None) is None:
+    has_evidence = method.has_evidence if isinstance(method, Piloted) else getattr(method, "law", None) is not None
+    if not has_evidence:
         if target_error is not None:
             raise ThermoclineError("target_error is of the log evidence, which this method cannot give; set num_draws.")
         num_draws = 1000 if num_draws is None else num_draws
     if num_draws is None and target_error is None:
         target_error = TARGET_ERROR
-    first = FIRST_DRAWS if num_draws is None else num_draws
-    rule = None if target_error is None else partial(_is_accurate, target_error)
+    usual = method.first_draws if isinstance(method, Piloted) else FIRST_DRAWS
+    first = usual if num_draws is None else num_draws
+    needs_trips = not isinstance(method, Piloted)
+    rule = None if target_error is None else partial(_is_accurate, target_error, needs_trips)
     return Lengths(num_chains, num_warmup, first, MOST_DRAWS, rule)
 
 
@@ -145,8 +152,17 @@ def extend(
         both = Draws(*(np.concatenate(pair, axis=1) for pair in zip(result.draws, outcome.draws, strict=True)))
         seconds = {name: info["seconds"][name] + outcome.seconds[name] for name in outcome.seconds}
         outcome = outcome._replace(draws=both, seconds=seconds, warmup_gradients=info["warmup_gradients"])
-        went = Exploration(path, outcome, result.base_draws, result.log_support)
+        went = Exploration(path, outcome, result.base_draws, result.log_support, chosen)
         return assemble(went, chosen, seed, precision, result.known_modes, info["fitting"])
+
+
+def _check_kinds(target: Any, method: Any) -> None:
+    if not isinstance(target, Target):
+        raise ThermoclineError(
+            f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
+        )
+    if isinstance(method, type) or not hasattr(method, "step"):
+        raise ThermoclineError(f"method is {method!r}; give an object with its options, such as tc.GibbsTempering().")
 
 
 def _check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:
@@ -162,9 +178,9 @@ def _check_options(seed: int, lengths: Lengths, target_error: float | None, chun
         raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
 
 
-def _is_accurate(target_error: float, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
+def _is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
     """The stopping rule: an error below the wanted one, resting on enough round trips to be known."""
-    if round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
+    if (needs_trips or has_stages(draws)) and round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
         return False
     return log_evidence(draws, log_zeta, log_support).standard_error <= target_error
 

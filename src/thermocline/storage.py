@@ -106,6 +106,8 @@ def write_groups(path: str | Path, groups: "dict[str, xarray.Dataset]", attribut
     try:
         tree.to_netcdf(temporary, engine="h5netcdf")
         temporary.replace(path)
+    except OSError as error:
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
     finally:
         temporary.unlink(missing_ok=True)
 

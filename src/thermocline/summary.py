@@ -2,14 +2,16 @@
 
 from html import escape
 from io import StringIO
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thermocline import estimators
-from thermocline.bases import Mixture
+from thermocline.bases.blend import Blend
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
+from thermocline.estimators.stages import global_barrier, has_stages, stepping_stones, swap_rejections
 from thermocline.storage import Opaque
 from thermocline.target import describe
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 WIDTH = 110
 MOST_COMPONENTS = 20
 MOST_MODES = 12
+LONGEST_NUMBER = 32  # characters of a cell that is not broken
 MEANING: dict[Verdict, str] = {
     "ok": "nothing was found against this run",
     "suspect": "look at the checks below before using these numbers",
@@ -41,13 +44,18 @@ class Section(NamedTuple):
 
 def summary_text(result: "Result") -> str:
     """The summary as plain text, without colour codes, whatever the terminal."""
+    return sections_text(sections(result))
+
+
+def sections_text(tables: "list[Section]") -> str:
+    """Tables with their headings and notes, as plain text."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
 
     stream = StringIO()
     console = Console(file=stream, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False)
-    for section in sections(result):
+    for section in tables:
         if section.title:
             console.print(Text(f"\n{section.title}"))
         console.print(_rich_table(section))
@@ -58,15 +66,16 @@ def summary_text(result: "Result") -> str:
 
 def summary_html(result: "Result") -> str:
     """The summary as a piece of HTML that needs nothing from outside."""
-    return f'<div class="thermocline">{"".join(map(_html_section, sections(result)))}</div>'
+    return f'<div class="thermocline">{"".join(map(section_html, sections(result)))}</div>'
 
 
 def sections(result: "Result") -> list[Section]:
     """All that the summary says, in order."""
-    return [_answer(result), _modes(result), _run(result), _parameters(result), _checks(result.checks)]
+    tables = [answer_table(result), modes_table(result), run_table(result), parameters_table(result)]
+    return [*tables, checks_table(result.checks)]
 
 
-def _answer(result: "Result") -> Section:
+def answer_table(result: "Result") -> Section:
     rows = [("verdict", f"{result.verdict}: {MEANING[result.verdict]}")]
     estimate = result.log_evidence
     if estimate is None:
@@ -76,18 +85,35 @@ def _answer(result: "Result") -> Section:
     rows.append(
         ("log Z", f"{estimate}  ({estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g})")
     )
-    rows.append(
-        (
-            "KL divergence",
-            f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}",
+    if result.is_joint:
+        rows.append(
+            (
+                "KL divergence",
+                f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}",
+            )
         )
-    )
-    trips = round_trips(result.draws)
-    rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
+    if has_stages(result.draws):
+        rows += _stages(result)
+    if result.is_joint or has_stages(result.draws):
+        trips = round_trips(result.draws)
+        rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
     return Section("", (), rows)
 
 
-def _modes(result: "Result") -> Section:
+def _stages(result: "Result") -> list[tuple[str, str]]:
+    """What replicas say: both stepping stones, and the barrier that swaps have to overcome."""
+    stones, rejections = stepping_stones(result.draws, result.log_zeta), swap_rejections(result.draws)
+    return [
+        ("stepping stones", f"up from the base {stones.up}, down from the target {stones.down}"),
+        (
+            "barrier",
+            f"{global_barrier(result.draws):.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are "
+            f"rejected with probability {rejections.min():.2f} to {rejections.max():.2f}",
+        ),
+    ]
+
+
+def modes_table(result: "Result") -> Section:
     """The census: did I find all the modes?"""
     shown = result.modes[:MOST_MODES]
     rows = [
@@ -110,7 +136,7 @@ def _by_importance(mode: "Mode") -> str:
     return str(estimate) if is_known else "unknown"
 
 
-def _run(result: "Result") -> Section:
+def run_table(result: "Result") -> Section:
     info, base = result.info, result.continuation.base
     chains, draws = result.draws.log_ratio.shape
     seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in info["seconds"].items())
@@ -119,7 +145,7 @@ def _run(result: "Result") -> Section:
         (),
         [
             ("method", info["method"]),
-            ("base", _base_name(base)),
+            ("base", base_name(base)),
             ("draws", f"{chains} chains x {draws}"),
             ("gradients", _gradients(info)),
             ("seconds", f"{sum(info['seconds'].values()):.1f} ({seconds})"),
@@ -137,19 +163,20 @@ def _gradients(info: dict[str, Any]) -> str:
     return f"{info['num_gradients']:,}" + (f" ({parts})" if parts else "")
 
 
-def _base_name(base: Any) -> str:
+def base_name(base: Any) -> str:
     if isinstance(base, Opaque):
         return base.description
-    return f"Mixture of {base.num_components}" if isinstance(base, Mixture) else type(base).__name__
+    if isinstance(base, Blend):
+        return " and ".join(base_name(part) for part in base.bases)
+    return f"{type(base).__name__} of {base.num_components}" if hasattr(base, "num_components") else type(base).__name__
 
 
-def _parameters(result: "Result") -> Section:
-    names = [(name, place) for name, values in result.parameters.items() for place in np.ndindex(values.shape[2:])]
+def parameters_table(result: "Result") -> Section:
     rows = [
-        (_label(name, place), *_described(result.parameters[name][(..., *place)], result.draws.log_weight_target))
-        for name, place in names[:MOST_COMPONENTS]
+        (name, *_described(values, result.draws.log_weight_target))
+        for name, values in components(result.parameters, MOST_COMPONENTS).items()
     ]
-    left = len(names) - len(rows)
+    left = len(component_names(result.parameters)) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
 
@@ -169,7 +196,7 @@ def _described(values: np.ndarray, log_weight: np.ndarray) -> tuple[str, ...]:
     )
 
 
-def _checks(checks: tuple[Check, ...]) -> Section:
+def checks_table(checks: tuple[Check, ...]) -> Section:
     rows = [(check.name, _number(check.value), _number(check.limit), check.status) for check in checks]
     advice = tuple(f"{check.name}: {check.advice}" for check in checks if not check.passed)
     return Section("Checks", ("", "value", "limit", "status"), rows, advice)
@@ -177,6 +204,17 @@ def _checks(checks: tuple[Check, ...]) -> Section:
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4g}"
+
+
+def component_names(variables: dict[str, np.ndarray]) -> list[str]:
+    """Every number among variables with leading axes (chain, draw), as one would index it."""
+    return [_label(name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:])]
+
+
+def components(variables: dict[str, np.ndarray], most: int) -> dict[str, np.ndarray]:
+    """The first of them, by name, each (chain, draw)."""
+    each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
+    return {_label(name, place): variables[name][(..., *place)] for name, place in islice(each, most)}
 
 
 def _label(name: str, place: tuple[int, ...]) -> str:
@@ -195,7 +233,8 @@ def _rich_table(section: Section) -> "Table":
         padding=(0, 2, 0, 0),
     )
     for index, column in enumerate(section.columns or section.rows[0]):
-        is_number = bool(section.columns) and index > 0
+        longest = max((len(row[index]) for row in section.rows), default=0)
+        is_number = bool(section.columns) and index > 0 and longest <= LONGEST_NUMBER
         table.add_column(
             Text(column) if section.columns else "",
             justify="right" if is_number else "left",
@@ -207,7 +246,7 @@ def _rich_table(section: Section) -> "Table":
     return table
 
 
-def _html_section(section: Section) -> str:
+def section_html(section: Section) -> str:
     title = f"<h4>{escape(section.title)}</h4>" if section.title else ""
     head = "".join(f'<th style="text-align:{_side(i)}">{escape(name)}</th>' for i, name in enumerate(section.columns))
     body = "".join(_html_row(row, is_table=bool(section.columns)) for row in section.rows)

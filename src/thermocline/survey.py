@@ -5,11 +5,10 @@ import numpy as np
 
 from thermocline.bases import BaseFit
 from thermocline.bases.population import adapt_population, learn_from
-from thermocline.bases.weighted import systematic_resample
-from thermocline.explore import Exploration
+from thermocline.explore import Exploration, resampled
 from thermocline.modes.census import KnownModes, known_modes
 from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, is_new, local_fits, mixture_of, moments, refitted
-from thermocline.modes.search import GROUP, Found, find_modes, spread_starts
+from thermocline.modes.search import Found, find_modes, spread_starts
 from thermocline.target import Target
 
 
@@ -24,7 +23,7 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
     draws = resampled(went, seed)
     later = find_modes(target, draws, found)
     spent += later.num_gradients - found.num_gradients
-    heaviest = local_fits(later)[:MOST_COMPONENTS]
+    heaviest = local_fits(later)
     fits = [*fits, *(new for new in heaviest if new.found_by == "draws" and is_new(new, fits))]
     if not fits:
         mean, covariance = moments(draws, np.full(len(draws), 1 / len(draws)))
@@ -34,7 +33,7 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
     mixture = mixture_of(fits, target.initial_position)
     if len(fits) < MOST_COMPONENTS:
         mixture = learn_from(mixture, draws, np.zeros(len(draws)))
-    known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later.unseen)
+    known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later)
     return known, spent
 
 
@@ -44,15 +43,8 @@ def searched(seed: int, target: Target, went: Exploration) -> tuple[Found, list[
     draws = went.base_draws.position[: len(starts) // 2]
     starts[len(starts) - len(draws) :] = draws
     found = find_modes(target, starts)
-    fits = local_fits(found)[:MOST_COMPONENTS]
+    fits = local_fits(found)
     if fits:
         mixture, _, _ = adapt_population(jax.random.key(seed), target, mixture_of(fits, target.initial_position))
         fits = refitted(fits, mixture)
     return found, fits
-
-
-def resampled(went: Exploration, seed: int) -> np.ndarray:
-    """Draws of the chains, equally weighted for the target, as many as climb at once."""
-    draws = went.outcome.draws
-    index = systematic_resample(draws.log_weight_target.ravel(), GROUP, seed)
-    return draws.position.reshape(-1, draws.position.shape[-1])[index]

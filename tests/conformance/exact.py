@@ -34,6 +34,8 @@ WIDTHS = np.array(
 
 BIASED = tc.Continuous(np.array([0.0, -0.8, 0.5, 0.1, 1.2]), np.array([0.0, 0.07, 0.3, 0.8, 1.0]))
 LADDER = tc.Ladder(np.array([0.0, 0.1, 0.35, 1.0]), np.array([0.2, -0.7, 0.5, 0.0]))
+NEIGHBOURS = tc.Neighbours(LADDER.betas, LADDER.log_weights)
+RUNGS = np.array([0.0, 0.1, 0.35, 1.0])
 
 
 class Setting(NamedTuple):

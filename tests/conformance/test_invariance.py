@@ -9,7 +9,7 @@ import pytest
 from jax.scipy.stats import norm
 
 import thermocline as tc
-from tests.conformance.exact import BIASED, CONSTANT, FACTORS, LADDER, MEANS, invariance
+from tests.conformance.exact import BIASED, CONSTANT, FACTORS, LADDER, MEANS, NEIGHBOURS, RUNGS, invariance
 from thermocline.movers import Move, leapfrog
 from thermocline.paths import Extended, tempered
 
@@ -22,6 +22,7 @@ CASES = {
     "gibbs hmc": (tc.GibbsTempering(HMC), tc.Continuous(), 1.1),
     "gibbs hmc bias": (tc.GibbsTempering(HMC), BIASED, 1.1),
     "gibbs hmc ladder": (tc.GibbsTempering(HMC), LADDER, 1.1),
+    "gibbs langevin bias": (tc.GibbsTempering(tc.experimental.Langevin(num_steps=3)), BIASED, 1.0),
     "gibbs nuts bias": (tc.GibbsTempering(NUTS), BIASED, 1.1),
     "gibbs nuts ladder": (tc.GibbsTempering(NUTS), LADDER, 1.1),
     "joint hmc": (tc.JointTempering(HMC), tc.Continuous(), 0.6),
@@ -31,7 +32,10 @@ CASES = {
     "joint nuts bias": (tc.JointTempering(NUTS), BIASED, 0.48),
     "gibbs hmc bias alone": (ALONE, BIASED, 1.1),
     "joint hmc bias alone": (tc.JointTempering(HMC, jumps=False), BIASED, 0.48),
+    "gibbs hmc neighbours": (tc.GibbsTempering(HMC), NEIGHBOURS, 1.1),
+    "gibbs hmc neighbours alone": (ALONE, NEIGHBOURS, 1.1),
     "untempered hmc": (tc.Untempered(HMC), None, 0.9),
+    "transitions hmc": (tc.TemperedTransitions(HMC, betas=RUNGS), None, 0.9),
 }
 
 

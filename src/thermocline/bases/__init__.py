@@ -9,6 +9,8 @@ from thermocline.bases.base import (
     fresh_draws,
     initial_scale,
 )
+from thermocline.bases.blend import Blend
+from thermocline.bases.constellation import Constellation
 from thermocline.bases.gaussian import Gaussian
 from thermocline.bases.low_rank import LowRankGaussian
 from thermocline.bases.mixture import Mixture
@@ -19,6 +21,8 @@ BASES: dict[str, type] = {
     "low rank": LowRankGaussian,
     "student t": StudentT,
     "mixture": Mixture,
+    "constellation": Constellation,
+    "blend": Blend,
     "base": Base,
 }
 
@@ -26,6 +30,8 @@ __all__ = [
     "BASES",
     "Base",
     "BaseFit",
+    "Blend",
+    "Constellation",
     "Gaussian",
     "LowRankGaussian",
     "Mixture",

@@ -51,6 +51,11 @@ class BaseFit(NamedTuple):
     modes: Any = None  # what a search for modes found, where there was one
     story: tuple[str, ...] = ()  # what the fit did, in sentences for the summary
 
+    def _repr_html_(self) -> str:
+        from thermocline.notebook import fit_html
+
+        return fit_html(self)
+
 
 def check_base(base: NormalisedDensity, initial_position: Any) -> None:
     """A draw of the base must look like a position of the target, and have a density."""

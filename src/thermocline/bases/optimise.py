@@ -1,6 +1,5 @@
 """Optima of a density from many starts at once, and the curvature there: the only file that knows Optax's L-BFGS."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -84,9 +83,9 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     return usable & bends_down & (decrement < DECREMENT)
 
 
-@partial(jax.jit, static_argnames="num_steps")
+@jax.jit
 def maximise(
-    target: Target, starts: jax.Array, *, num_steps: int = NUM_STEPS
+    target: Target, starts: jax.Array, *, num_steps: int | jax.Array = NUM_STEPS
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """L-BFGS from every start: position, log density and gradient at the end, and gradients spent in all."""
     unravel = ravel_pytree(target.initial_position)[1]

@@ -87,10 +87,14 @@ def adapt_population(key: jax.Array, target: Target, mixture: Mixture) -> tuple[
 
 
 def is_better(population: Population, than: Population) -> bool:
-    """More even weights, and no mass lost beyond what chance can do."""
+    """More even weights, and no mass lost."""
+    return has_lost_no_mass(population, than) and population.effective_share > GAIN * than.effective_share
+
+
+def has_lost_no_mass(population: Population, than: Population) -> bool:
+    """Whether it finds as much as another does, but for what chance can do."""
     chance = np.hypot(*(1 / np.sqrt(p.effective_share * p.log_weight.size) for p in (population, than)))
-    lost = than.log_evidence - population.log_evidence
-    return bool(lost < 2 * chance and population.effective_share > GAIN * than.effective_share)
+    return bool(than.log_evidence - population.log_evidence < 2 * chance)
 
 
 def learn_from(mixture: Mixture, positions: np.ndarray, log_weight: np.ndarray) -> Mixture:

@@ -7,7 +7,8 @@ from thermocline.checks.check import Check, Context, Verdict, verdict_of
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
 from thermocline.checks.model import check_model
 from thermocline.checks.modes import check_modes
-from thermocline.checks.moves import check_divergences, check_nonfinite, check_standstill
+from thermocline.checks.moves import check_divergences, check_nonfinite, check_runaways, check_standstill
+from thermocline.checks.replicas import check_swaps
 from thermocline.checks.temperature import check_has_evidence, check_occupancy, check_round_trips
 from thermocline.checks.weights import check_error, check_weights
 
@@ -28,12 +29,17 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "divergences": check_divergences,
     "non-finite": check_nonfinite,
     "standstill": check_standstill,
+    "runaways": check_runaways,
+    "swaps": check_swaps,
 }
+
+OF_THE_JOINT = {"occupancy", "base moments", "base law"}  # need draws of x and beta together
 
 
 def run_checks(context: Context) -> tuple[Check, ...]:
     """Every check, in the order of the registry."""
-    return tuple(check for function in CHECKS.values() for check in function(context))
+    used = CHECKS if context.is_joint else {name: CHECKS[name] for name in CHECKS if name not in OF_THE_JOINT}
+    return tuple(check for function in used.values() for check in function(context))
 
 
 __all__ = ["CHECKS", "Check", "Context", "Verdict", "run_checks", "verdict_of"]

@@ -8,6 +8,7 @@ import numpy as np
 
 from thermocline.draws import Draws
 from thermocline.estimators import Estimate
+from thermocline.estimators.estimate import Batches
 
 Verdict = Literal["ok", "suspect", "failed"]
 
@@ -43,6 +44,9 @@ class Context(NamedTuple):
     base_variance: np.ndarray | None
     modes: tuple[Any, ...] = ()  # the census
     log_known_mass: Estimate | None = None  # of all known modes, by importance sampling
+    is_joint: bool = True  # draws are of x and beta together, and so know both ends of the path
+    batches: Batches | None = None  # where independent pieces are known beforehand
+    share_arrived: float = 1.0  # of climbs, at an optimum; the others ran off
     caveats: tuple[str, ...] = ()  # why log Z may not be the model's evidence, from the front end
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least, at_most
+from thermocline.draws import Draws
 from thermocline.estimators.convergence import difference_p_value, effective_size, pseudo_values, r_hat
 from thermocline.estimators.estimate import Batches, batches_for, disagreement_p_value
-from thermocline.estimators.evidence import log_ratio_of_means, relative
+from thermocline.estimators.evidence import influence_on_log_ratio, log_ratio
 
 R_HAT_LIMITS = 1.1, 1.3  # of many short chains: with m half-chains R-hat is near sqrt(1 + m/ESS) at best
 SIZE_LIMITS = 100, 25
@@ -40,7 +41,7 @@ def check_r_hat(context: Context) -> list[Check]:
 
 def check_effective_size(context: Context) -> list[Check]:
     """The smallest effective number of draws, likewise."""
-    values = {name: effective_size(*pair) for name, pair in _quantities(context).items()}
+    values = {name: effective_size(*pair, context.batches) for name, pair in _quantities(context).items()}
     worst = min(values, key=lambda name: np.nan_to_num(values[name], nan=0.0))
     return [
         at_least(
@@ -56,19 +57,19 @@ def check_agreement(context: Context) -> list[Check]:
     """Log Z from different chains, and from the two halves of every chain."""
     if not context.has_evidence:
         return []
-    target, base = context.draws.log_weight_target, context.draws.log_weight_base
-    checks = []
-    if target.shape[0] >= 4:
+    draws, checks = context.draws, []
+    if draws.log_ratio.shape[0] >= 4:
         checks.append(
             at_least(
                 "chains agree on log Z (p)",
-                _between_chains_p_value(target, base),
+                _between_chains_p_value(influence_on_log_ratio(draws), context.batches),
                 *P_LIMITS,
                 "Chains give different log Z: they have not explored the same modes.",
             )
         )
-    half = target.shape[1] // 2
-    first, second = (log_ratio_of_means(target[:, part], base[:, part]) for part in (slice(half), slice(half, None)))
+    half = draws.log_ratio.shape[1] // 2
+    parts = slice(half), slice(half, None)
+    first, second = (log_ratio(Draws(*(leaf[:, part] for leaf in draws))) for part in parts)
     exact = max(first.standard_error, second.standard_error) < 1e-9  # base and target equal: only rounding differs
     p_value = (
         1.0 if exact else difference_p_value(first.value, first.standard_error, second.value, second.standard_error)
@@ -84,10 +85,9 @@ def check_agreement(context: Context) -> list[Check]:
     return checks
 
 
-def _between_chains_p_value(log_target: np.ndarray, log_base: np.ndarray) -> float:
+def _between_chains_p_value(influence: np.ndarray, batches: Batches | None) -> float:
     """Whether whole chains differ by more than the batches within them, halves at least."""
-    influence = relative(log_target)[0] - relative(log_base)[0]
     num_chains, num_draws = influence.shape
-    pieces = max(len(batches_for(influence).edges) - 1, 2)
+    pieces = max(len((batches or batches_for(influence)).edges) - 1, 2)
     batches = Batches(np.linspace(0, num_draws, pieces + 1).astype(int), num_chains)
     return disagreement_p_value(batches.sums(influence) * (pieces / num_draws), num_chains)

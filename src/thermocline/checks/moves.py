@@ -6,6 +6,8 @@ from thermocline.checks.check import Check, Context, at_most
 from thermocline.estimators.evidence import relative
 
 LONG_STAY = 10  # moves
+FEW_ARRIVED = 0.5  # share of climbs below which the density counts as one that they run off on
+REFUSED = 0.1  # acceptance below which a move is as good as refused
 
 
 def check_divergences(context: Context) -> list[Check]:
@@ -53,3 +55,22 @@ def check_standstill(context: Context) -> list[Check]:
         "hierarchy non-centred), or ask for smaller steps with tc.HMC(target_acceptance=0.99)."
     )
     return [at_most("weight at a standstill (share)", stuck / weight.size, 0.025, 0.5, advice)]
+
+
+def check_runaways(context: Context) -> list[Check]:
+    """Where climbs ran off, the density is unbounded: the share of the target's weight on draws whose move was refused.
+
+    The way into such a neck leads through ever smaller scales. A step made for the rest of the target is refused at its
+    mouth, long before a chain stands still, and the mass within is then not in the answer.
+    """
+    if context.share_arrived >= FEW_ARRIVED:
+        return []
+    weight = relative(context.draws.log_weight_target)[0]
+    refused = float(weight[context.draws.acceptance < REFUSED].sum() / weight.sum())
+    advice = (
+        f"Of the climbs from all starts {1 - context.share_arrived:.0%} ran off without arriving anywhere, so the "
+        "density is unbounded, as that of a centred hierarchy is, and moves are refused where it narrows: what lies "
+        "beyond is not counted. Write the hierarchy non-centred, or ask for smaller steps with "
+        "tc.HMC(target_acceptance=0.99)."
+    )
+    return [at_most("refused where climbs ran off (share)", refused, 0.03, 0.5, advice)]

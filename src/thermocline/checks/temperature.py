@@ -5,11 +5,12 @@ import numpy as np
 from thermocline.checks.check import Check, Context, at_least
 from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.log_partition import occupancy
+from thermocline.estimators.stages import has_stages
 
 
 def check_round_trips(context: Context) -> list[Check]:
     """Independent journeys are what a tempered answer rests on."""
-    if not context.has_evidence:
+    if not context.has_evidence or not (context.is_joint or has_stages(context.draws)):
         return []
     trips = round_trips(context.draws).sum()
     return [

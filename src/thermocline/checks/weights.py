@@ -7,7 +7,7 @@ from thermocline.estimators.convergence import pareto_k, weight_effective_size
 from thermocline.estimators.estimate import mean_error
 from thermocline.estimators.evidence import relative
 
-EVEN = 0.75  # effective share of weights from which their tail does not matter
+EVEN = 0.65  # effective share of weights from which their tail does not matter
 
 
 def check_weights(context: Context) -> list[Check]:

@@ -4,8 +4,9 @@ import numpy as np
 from scipy import stats
 
 from thermocline.draws import Draws
-from thermocline.estimators.estimate import mean_error
+from thermocline.estimators.estimate import Batches, mean_error
 from thermocline.estimators.evidence import relative
+from thermocline.estimators.stages import has_stages
 
 
 def pseudo_values(values: np.ndarray, log_weight: np.ndarray) -> np.ndarray:
@@ -15,12 +16,12 @@ def pseudo_values(values: np.ndarray, log_weight: np.ndarray) -> np.ndarray:
     return mean + weight * (values - mean)
 
 
-def effective_size(values: np.ndarray, log_weight: np.ndarray) -> float:
+def effective_size(values: np.ndarray, log_weight: np.ndarray, batches: Batches | None = None) -> float:
     """Independent draws of the weighted law that would give the mean of `values` with the same error."""
     weight, _ = relative(log_weight)
     mean = np.mean(weight * values)
     variance = np.mean(weight * (values - mean) ** 2)
-    error, _ = mean_error(weight * (values - mean))
+    error, _ = mean_error(weight * (values - mean), batches)
     return float(variance / error**2) if error > 0 else float(values.size)
 
 
@@ -76,7 +77,9 @@ def _fit_pareto_shape(excess: np.ndarray) -> float:
 
 
 def round_trips(draws: Draws) -> np.ndarray:
-    """Journeys from base to target and back, by each chain."""
+    """Journeys from base to target and back, by each chain; by all its replicas, where it is an ensemble."""
+    if has_stages(draws):
+        return draws.num_round_trips.sum(axis=1)
     return np.array([_crossings(row[row != 0]) // 2 for row in path_ends(draws)])
 
 

@@ -45,9 +45,14 @@ class Estimate:
         return Estimate(self.value + other.value, float(np.sqrt(total)), float(dof))
 
     def __str__(self) -> str:
+        if np.ndim(self.value):
+            parts = zip(*map(np.ravel, np.broadcast_arrays(self.value, self.standard_error, self.dof)), strict=True)
+            return f"[{', '.join(str(Estimate(*part)) for part in parts)}]"
         if not (np.isfinite(self.standard_error) and self.standard_error > 0):
             return f"{self.value:.4g} ± {self.standard_error:.2g}"
-        digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 12))
+        if self.standard_error < 1e-6:
+            return f"{self.value:.8g} ± {self.standard_error:.1e}"
+        digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 8))
         return f"{self.value:.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
@@ -64,6 +69,14 @@ class Batches(NamedTuple):
     def sums(self, values: np.ndarray) -> np.ndarray:
         """Sum of (chain, draw) values over each batch, flat."""
         return np.add.reduceat(values, self.edges[:-1], axis=1).ravel()
+
+
+def batches_of_groups(num_chains: int, num_draws: int, group: int) -> Batches:
+    """Batches of whole groups of draws, where every group is known to be independent of the others."""
+    number = max(num_draws // group, 1)
+    per_chain = min(number, max(2, MOST_BATCHES // num_chains))
+    edges = np.linspace(0, number, per_chain + 1).astype(int) * group
+    return Batches(np.append(edges[:-1], num_draws), num_chains)
 
 
 def autocorrelation_time(values: np.ndarray) -> float:

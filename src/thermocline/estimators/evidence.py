@@ -4,14 +4,31 @@ import numpy as np
 
 from thermocline.draws import Draws
 from thermocline.estimators.estimate import Batches, Estimate, batches_for, mean_error
+from thermocline.estimators.stages import bridge, has_stages, log_ratio_of_ends
 
 
-def log_evidence(draws: Draws, log_zeta: float, log_support: Estimate) -> Estimate:
+def log_evidence(draws: Draws, log_zeta: float, log_support: Estimate, batches: Batches | None = None) -> Estimate:
     """Log Z = log zeta + log mean w1 - log mean w0, plus the base's log mass on the target's support."""
-    return log_ratio_of_means(draws.log_weight_target, draws.log_weight_base) + log_zeta + log_support
+    return log_ratio(draws, batches) + log_zeta + log_support
 
 
-def log_ratio_of_means(log_numerator: np.ndarray, log_denominator: np.ndarray) -> Estimate:
+def log_ratio(draws: Draws, batches: Batches | None = None) -> Estimate:
+    """Log of Z/zeta: of the mean weights at the two ends, or over the stages between replicas where there are some."""
+    if has_stages(draws):
+        return log_ratio_of_ends(draws.stage_log_weights)
+    return log_ratio_of_means(draws.log_weight_target, draws.log_weight_base, batches)
+
+
+def influence_on_log_ratio(draws: Draws) -> np.ndarray:
+    """What each (chain, draw) contributes to it, to first order, less the mean."""
+    if has_stages(draws):
+        return bridge(draws.stage_log_weights).influence
+    return relative(draws.log_weight_target)[0] - relative(draws.log_weight_base)[0]
+
+
+def log_ratio_of_means(
+    log_numerator: np.ndarray, log_denominator: np.ndarray, batches: Batches | None = None
+) -> Estimate:
     r"""Log of mean(a)/mean(b) over correlated pairs, chains pooled as a ratio of sums.
 
     The error is the delta method's on the pair, $V_{11}/m_1^2 + V_{00}/m_0^2 - 2V_{10}/(m_1 m_0)$: the
@@ -20,7 +37,7 @@ def log_ratio_of_means(log_numerator: np.ndarray, log_denominator: np.ndarray) -
     numerator, log_numerator_scale = relative(log_numerator)
     denominator, log_denominator_scale = relative(log_denominator)
     influence = numerator - denominator
-    batches = batches_for(influence)
+    batches = batches_for(influence) if batches is None else batches
     error, dof = mean_error(influence, batches)
     value = log_numerator_scale - log_denominator_scale - jackknife_bias(numerator, denominator, batches)
     return Estimate(float(value), error, dof)

@@ -112,7 +112,12 @@ class Course(NamedTuple):
             count = min(self.pace.steps, length - offset)
             with self.watch.timing(PHASES[phase]):
                 states, buffer = self.program(standing.tuning, states, first_step + offset, count)
-                chunk = to_chains(Draws(*(leaf.reshape(len(leaf), -1, *leaf.shape[3:]) for leaf in buffer)), count)
+                chunk = to_chains(
+                    Draws(
+                        *(leaf.reshape(len(leaf), leaf.shape[1] * leaf.shape[2], *leaf.shape[3:]) for leaf in buffer)
+                    ),
+                    count,
+                )
             self.pace.learn(count, self.watch.last)
             self.reporter.advance(0 if phase == CLIMB else count, int(chunk.num_gradients.sum()))
             yield states, offset, chunk
@@ -120,7 +125,9 @@ class Course(NamedTuple):
 
     def by_target(self, draws: Draws) -> Draws:
         """From (target and chain, draw) to (target, chain, draw)."""
-        return Draws(*(leaf.reshape(-1, self.plan.num_chains, *leaf.shape[1:]) for leaf in draws))
+        return Draws(
+            *(leaf.reshape(len(leaf) // self.plan.num_chains, self.plan.num_chains, *leaf.shape[1:]) for leaf in draws)
+        )
 
 
 class Group(NamedTuple):

@@ -18,7 +18,7 @@ from thermocline.many.bases import resolve_bases
 from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults, Settings
 from thermocline.many.run import NUM_BASE_DRAWS, Plan, Runs, begin_group, finish_group
-from thermocline.methods import GibbsTempering, Method
+from thermocline.methods import GibbsTempering, Method, Piloted
 from thermocline.paths import Path
 from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.progress import Reporter, reporter_for
@@ -58,6 +58,11 @@ def sample_many(
     the parameters are dropped once a target's checks are made, and only their weights kept, for the evidence.
     """
     _check_options(seed, Lengths(num_chains, num_warmup, num_draws, num_draws), None, chunk_size)
+    if isinstance(method, Piloted):
+        raise ThermoclineError(
+            f"sample_many cannot run {type(method).__name__}, which a pilot has to tune for each target; "
+            "use GibbsTempering or JointTempering, or tc.sample target by target."
+        )
     number, size = num_targets(data), _group_size(group_size)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         chosen = cast(GibbsTempering() if method is None else method, precision)

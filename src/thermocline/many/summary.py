@@ -1,6 +1,5 @@
 """Many results in one table for people: the joint answer, what it rests on, and the worst targets."""
 
-from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from thermocline.assemble import describe_method
 from thermocline.checks import Check
 from thermocline.estimators import Estimate
-from thermocline.summary import MEANING, WIDTH, Section, _checks, _rich_table
+from thermocline.summary import MEANING, Section, checks_table, sections_text
 
 if TYPE_CHECKING:
     from thermocline.many.result import ManyResults
@@ -19,19 +18,7 @@ RANKS = {"failed": 0, "suspect": 1, "ok": 2}
 
 def summary_text(results: "ManyResults") -> str:
     """The summary as plain text, without colour codes, whatever the terminal."""
-    from rich.console import Console
-    from rich.padding import Padding
-    from rich.text import Text
-
-    stream = StringIO()
-    console = Console(file=stream, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False)
-    for section in (_answer(results), _run(results), _worst(results), _checks(results.checks)):
-        if section.title:
-            console.print(Text(f"\n{section.title}"))
-        console.print(_rich_table(section))
-        for note in section.notes:
-            console.print(Padding(Text(note), (0, 0, 0, 2)))
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+    return sections_text([_answer(results), _run(results), _worst(results), checks_table(results.checks)])
 
 
 def _answer(results: "ManyResults") -> Section:

@@ -11,7 +11,17 @@ from thermocline.methods import tuning as tune
 from thermocline.methods.jump import jump
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
-from thermocline.paths import AtTemperature, Continuous, Ladder, Law, Learned, Path, Point, sigmoidal_betas
+from thermocline.paths import (
+    AtTemperature,
+    Continuous,
+    Ladder,
+    Law,
+    Learned,
+    Neighbours,
+    Path,
+    Point,
+    sigmoidal_betas,
+)
 from thermocline.pytree import field, pytree, static
 
 
@@ -54,14 +64,24 @@ class GibbsTempering:
         keys = Keys(key_move, keys.shared)
         point, move = self.mover.move(keys, density, step_size, tuning.metric.at(beta), state.point)
         draw = record(point, beta, tuning.law, move)
+        has_jumped = jnp.asarray(False)
         if self.jumps:
-            point, _, probability = jump(key_jump, path, tuning.law, point)
+            point, has_jumped, probability = jump(key_jump, path, tuning.law, point)
             draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
-        return GibbsState(point, tuning.law.sample(key_law, point.log_ratio)), draw
+        return GibbsState(point, next_beta(key_law, tuning.law, point.log_ratio, beta, has_jumped)), draw
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         law, learning = tune.adapt_law(tuning, draws.log_ratio)
         return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
+
+
+def next_beta(key: jax.Array, law: Law, log_ratio: jax.Array, beta: jax.Array, has_jumped: jax.Array) -> jax.Array:
+    """Beta given x: drawn independently, or for `Neighbours` moved on from where it is unless x has jumped."""
+    ladder = law.law if isinstance(law, Learned) else law
+    if not isinstance(ladder, Neighbours):
+        return law.sample(key, log_ratio)
+    key_sample, key_update = jax.random.split(key)
+    return jnp.where(has_jumped, law.sample(key_sample, log_ratio), ladder.update(key_update, log_ratio, beta))
 
 
 def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:
@@ -71,13 +91,18 @@ def record(point: Point, beta: jax.Array, law: Law, move: Any) -> Draw:
     return Draw(point.position, beta, point.log_ratio, *weights, **move._asdict(), jump_acceptance=jnp.zeros_like(beta))
 
 
-def SimulatedTempering(mover: Mover | None = None, *, betas: Any = None, log_weights: Any = None) -> GibbsTempering:
+def SimulatedTempering(
+    mover: Mover | None = None, *, betas: Any = None, log_weights: Any = None, neighbours: bool = False
+) -> GibbsTempering:
     """Simulated tempering: Gibbs tempering with a `Ladder`, whose weights warm-up learns unless given.
 
-    The default rungs are 100 in the paper's sigmoidal spacing.
+    The default rungs are 100 in the paper's sigmoidal spacing. Weights are those of iterated pilots (Geyer and
+    Thompson 1995): every warm-up round estimates the rungs' marginal, Rao-Blackwellised, and flattens it. With
+    `neighbours`, beta moves one rung at a time.
     """
     betas = sigmoidal_betas(100) if betas is None else np.asarray(betas)
     moves: Mover = HMC() if mover is None else mover
+    ladder = Neighbours if neighbours else Ladder
     if log_weights is not None:
-        return GibbsTempering(moves, Ladder(betas, np.asarray(log_weights)))
-    return GibbsTempering(moves, Learned(Ladder(betas, np.zeros(len(betas)))))
+        return GibbsTempering(moves, ladder(betas, np.asarray(log_weights)))
+    return GibbsTempering(moves, Learned(ladder(betas, np.zeros(len(betas)))))

@@ -1,6 +1,6 @@
 """What a method is: how the path is explored, one step at a time."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 
@@ -27,4 +27,35 @@ class Method(Protocol):
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         """After a warm-up round, from the kept draws of all chains; unused slots hold NaN log ratios."""
+        ...
+
+
+@runtime_checkable
+class Piloted(Method, Protocol):
+    """A method whose one step takes in the whole path, and which has its moves tuned by another in warm-up.
+
+    Its step sizes, metric and temperatures come from a pilot that moves at one beta at a time; it may be given a
+    share of the warm-up steps for rounds of its own.
+    """
+
+    @property
+    def has_evidence(self) -> bool: ...
+
+    @property
+    def own_warmup(self) -> float:
+        """Its own warm-up, as a share of the pilot's."""
+        ...
+
+    @property
+    def first_draws(self) -> int:
+        """Draws a chain that a run which stops by its error begins with."""
+        ...
+
+    @property
+    def pilot(self) -> Method:
+        """What warms up in its place."""
+        ...
+
+    def tuned(self, tuning: Tuning) -> "tuple[Piloted, Tuning]":
+        """The method and its tuning after the pilot; on the host, so that sizes may depend on what was learned."""
         ...

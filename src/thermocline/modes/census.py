@@ -15,6 +15,7 @@ from thermocline.estimators import Estimate, expectation
 from thermocline.estimators.convergence import path_ends
 from thermocline.estimators.evidence import relative
 from thermocline.modes.local_mixture import LocalFit, mixture_of
+from thermocline.modes.search import Found
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
@@ -37,6 +38,7 @@ class KnownModes(NamedTuple):
     log_total_error: float
     found_by: tuple[str, ...]
     unseen: float  # chance that one more start would have found another
+    arrived: float = 1.0  # share of starts and draws whose climb ended at an optimum
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Mode:
     found_by: str
 
 
-def known_modes(key: jax.Array, target: Target, fits: list[LocalFit], unseen: float) -> KnownModes:
+def known_modes(key: jax.Array, target: Target, fits: list[LocalFit], found: Found) -> KnownModes:
     """Masses of the fits' basins from fresh draws of the fits."""
     mixture = mixture_of(fits, target.initial_position)
     parts = [draw_population(jax.random.fold_in(key, i), target, mixture) for i in range(NUM_POPULATIONS)]
@@ -75,7 +77,8 @@ def known_modes(key: jax.Array, target: Target, fits: list[LocalFit], unseen: fl
         float(total + largest),
         float(total_error),
         tuple(fit.found_by for fit in fits),
-        unseen,
+        found.unseen,
+        found.share_converged,
     )
 
 

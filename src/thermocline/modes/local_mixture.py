@@ -17,6 +17,7 @@ from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
 MOST_COMPONENTS = SIZES[-1]
+LEAST_EIGENVALUE = 1e-10  # of the correlations of a fit
 SAME_FIT = 0.5  # Bhattacharyya's distance below which two fits are of one mode
 
 
@@ -33,28 +34,38 @@ class LocalFit(NamedTuple):
 
 
 def local_fits(found: Found) -> list[LocalFit]:
-    """For every mode the Gaussian with the moments of its optima's Laplace approximations, heaviest first."""
-    fits = [fit_of_mode(found, mode) for mode in range(found.num_modes)]
-    return sorted(fits, key=lambda fit: -fit.log_mass)
+    """For every mode the Gaussian with the moments of its optima's Laplace approximations; the heaviest, in order."""
+    masses = [log_mass_of_mode(found, mode) for mode in range(found.num_modes)]
+    return [fit_of_mode(found, int(mode)) for mode in np.argsort(-np.asarray(masses), kind="stable")[:MOST_COMPONENTS]]
 
 
 def fit_of_mode(found: Found, mode: int) -> LocalFit:
-    """Along a continuum of optima, which is flat, no wider than the continuum is long."""
+    """The Gaussian for one mode, whatever its mass."""
     members = np.flatnonzero(found.mode == mode)
     height, positions = found.optima.log_density[members], found.optima.position[members]
     weight = np.exp(height - height.max())
     weight /= weight.sum()
     mean, spread = moments(positions, weight)
-    variances, extent = found.curvature.variances()[members], np.trace(spread)
-    is_continuum = extent > 10 * variances.min(axis=1, keepdims=True)
-    variances = np.where(is_continuum, np.minimum(variances, extent), variances)
-    vectors = found.curvature.vectors[members]
-    covariance = np.einsum("m,mij,mj,mkj->ik", weight, vectors, variances, vectors, optimize=True) + spread
-    log_mass = float(np.max(height + 0.5 * np.sum(np.log(2 * np.pi * variances), axis=1)))
+    vectors, variances = found.curvature.vectors[members], local_variances(found, members)
+    covariance = np.einsum("m,mij,mj,mkj->ik", weight, vectors, variances, vectors, optimize=True)
+    log_mass = log_mass_of_mode(found, mode)
     best, origin = members[0], "starts" if found.is_from_starts(mode) else "draws"
-    return LocalFit(
-        mean, covariance, log_mass, found.optima.position[best], float(found.optima.log_density[best]), origin, log_mass
-    )
+    location, log_density = found.optima.position[best], float(found.optima.log_density[best])
+    return LocalFit(mean, conditioned(covariance + spread), log_mass, location, log_density, origin, log_mass)
+
+
+def log_mass_of_mode(found: Found, mode: int) -> float:
+    """Laplace's formula at the best of its optima."""
+    members = np.flatnonzero(found.mode == mode)
+    log_volume = 0.5 * np.sum(np.log(2 * np.pi * local_variances(found, members)), axis=1)
+    return float(np.max(found.optima.log_density[members] + log_volume))
+
+
+def local_variances(found: Found, members: np.ndarray) -> np.ndarray:
+    """Laplace's, of some optima of one mode; along a continuum, which is flat, no wider than the continuum is long."""
+    variances, extent = found.curvature.variances()[members], found.optima.position[members].var(axis=0).sum()
+    is_continuum = extent > 10 * variances.min(axis=1, keepdims=True)
+    return np.where(is_continuum, np.minimum(variances, extent), variances)
 
 
 def moments(positions: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -85,6 +96,16 @@ def mixture_of(fits: list[LocalFit], like: Any) -> Mixture:
     means = [to_numpy(unravel(jnp.asarray(fit.mean))) for fit in fits]
     components = [Gaussian.from_covariance(mean, fit.covariance) for mean, fit in zip(means, fits, strict=True)]
     return Mixture.of(components, [fit.log_mass for fit in fits])
+
+
+def conditioned(covariance: np.ndarray) -> np.ndarray:
+    """A covariance whose correlations have no eigenvalue too small for floating point; others as they are."""
+    deviations = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviations, deviations))
+    if values[0] > LEAST_EIGENVALUE:
+        return covariance
+    correlations = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T
+    return correlations * np.outer(deviations, deviations)
 
 
 def refitted(fits: list[LocalFit], mixture: Mixture) -> list[LocalFit]:
@@ -119,7 +140,7 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
                 f"none of {found.num_starts} starts reached an optimum: the log density may be unbounded, as that of "
                 "a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
             )
-        dropped, fits = len(fits[MOST_COMPONENTS:]), fits[:MOST_COMPONENTS]
+        dropped = found.num_modes - len(fits)
         key = jax.random.key(seed)
         story = f"{found.num_starts} starts found {found.num_modes} modes; {dropped} of the lightest were dropped."
         if importance:

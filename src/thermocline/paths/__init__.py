@@ -1,7 +1,7 @@
 """The path from base to target, the laws of beta along it, and the control map u to beta."""
 
 from thermocline.paths.control import ControlMap, Extended, ExtendedPoint, Logistic, Monotone, control_at
-from thermocline.paths.laws import Continuous, Ladder, Law, Learned, sigmoidal_betas
+from thermocline.paths.laws import Continuous, Ladder, Law, Learned, Neighbours, Rungs, sigmoidal_betas
 from thermocline.paths.path import AtTemperature, Path, Point, tempered
 
 LAWS: dict[str, type] = {"continuous": Continuous, "ladder": Ladder}
@@ -18,8 +18,10 @@ __all__ = [
     "Learned",
     "Logistic",
     "Monotone",
+    "Neighbours",
     "Path",
     "Point",
+    "Rungs",
     "control_at",
     "sigmoidal_betas",
     "tempered",

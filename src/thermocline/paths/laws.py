@@ -17,7 +17,7 @@ from thermocline.errors import ThermoclineError
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
 from thermocline.paths.reweighting import Curve
-from thermocline.pytree import pytree
+from thermocline.pytree import pytree, static
 
 
 class Law(Protocol):
@@ -144,7 +144,38 @@ class Ladder:
     def refit(self, curve: Curve, window: "Window") -> "Ladder":
         """The same rungs, weighted so that each within the window is visited equally often."""
         betas = jnp.asarray(self.betas)
-        return Ladder(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
+        return type(self)(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
+
+
+@pytree
+class Neighbours(Ladder):
+    """A ladder on which beta goes one rung up or down at a time, by Metropolis's rule, and is not drawn independently.
+
+    What simulated tempering's first authors did; it knows less of the path than an independent draw, and is slower.
+    """
+
+    def update(self, key: jax.Array, log_ratio: jax.Array, inverse_temperature: jax.Array) -> jax.Array:
+        """Beta after one proposal to a neighbouring rung; one beyond either end is refused."""
+        betas, log_terms = as_floats(self.betas), self._log_terms(log_ratio)
+        key_side, key_accept = jax.random.split(key)
+        rung = jnp.argmin(jnp.abs(betas - inverse_temperature))
+        proposed = rung + jnp.where(jax.random.bernoulli(key_side), 1, -1)
+        inside = jnp.clip(proposed, 0, betas.size - 1)
+        gain = jnp.where(inside == proposed, log_terms[inside] - log_terms[rung], -jnp.inf)
+        accept = jnp.log(jax.random.uniform(key_accept, (), betas.dtype)) < gain
+        return betas[jnp.where(accept, inside, rung)]
+
+
+@pytree
+class Rungs:
+    """Inverse temperatures that a method visits in order, or holds all at once: a schedule, and not a law of beta.
+
+    No single draw knows both ends of the path. Every `group` draws in a row are one piece, independent of all other
+    draws; 0 where draws are those of a chain.
+    """
+
+    betas: Any
+    group: int = static(default=0)
 
 
 def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:

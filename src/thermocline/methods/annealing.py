@@ -1,0 +1,76 @@
+"""One annealed run along the path, up from the base or back from the target, in memory that no schedule lengthens."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from thermocline.methods import tuning as tune
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import Keys, Move, Mover
+from thermocline.paths import AtTemperature, Path, Point, tempered
+
+TROUBLED = 0.01  # share of a run's moves from which it counts as divergent, or as having met a NaN
+
+
+class Annealed(NamedTuple):
+    """Where a run has come to, the log weight it has gathered, and how its moves went, summed."""
+
+    point: Point
+    log_weight: jax.Array
+    moves: Move
+
+    def move(self, num_moves: int) -> Move:
+        """The moves as one; what a run of weight zero met off the target's support is no trouble."""
+        is_alive = jnp.isfinite(self.log_weight)
+        return Move(
+            self.moves.acceptance / num_moves,
+            is_alive & (self.moves.is_divergent > TROUBLED * num_moves),
+            is_alive & (self.moves.is_nonfinite > TROUBLED * num_moves),
+            self.moves.num_gradients,
+        )
+
+
+def at_start(point: Point) -> Annealed:
+    """Nothing gathered yet."""
+    zero = jnp.zeros_like(point.log_ratio)
+    return Annealed(point, zero, Move(zero, zero, zero, jnp.zeros((), int)))
+
+
+def moved(
+    keys: Keys, path: Path, tuning: Tuning, mover: Mover, beta: jax.Array, run: Annealed, number: jax.Array
+) -> Annealed:
+    """One move at `beta`, whose keys are those of its `number`."""
+    keys = Keys(*(jax.random.fold_in(key, number) for key in keys))
+    step_size, scale = tune.step_size_at(tuning, beta), tuning.metric.at(beta)
+    point, move = mover.move(keys, AtTemperature(path, beta), step_size, scale, run.point)
+    total = Move(*(old + jnp.asarray(new).astype(old.dtype) for old, new in zip(run.moves, move, strict=True)))
+    return Annealed(point, run.log_weight, total)
+
+
+def anneal(keys: Keys, path: Path, tuning: Tuning, mover: Mover, betas: jax.Array, point: Point) -> Annealed:
+    r"""From a draw of the base to the target (Neal 2001).
+
+    At every stage the weight gains $(\beta_k - \beta_{k-1})\,r(x)$, and then x moves at $\beta_k$; so the mean of the
+    weight is $Z/\zeta$, whatever the number of stages, and weighted by it the last point is a draw of the target.
+    """
+
+    def stage(k: jax.Array, run: Annealed) -> Annealed:
+        gain = tempered(betas[k] - betas[k - 1], run.point.log_ratio)
+        return moved(keys, path, tuning, mover, betas[k], run._replace(log_weight=run.log_weight + gain), k)
+
+    return jax.lax.fori_loop(1, betas.size, stage, at_start(point))
+
+
+def anneal_back(keys: Keys, path: Path, tuning: Tuning, mover: Mover, betas: jax.Array, point: Point) -> Annealed:
+    r"""The reversal of `anneal`, from an exact draw of the target: the mean of the weight is $\zeta/Z$.
+
+    Moves are reversible, so that the same ones serve, in the opposite order and each before its weight.
+    """
+
+    def stage(i: jax.Array, run: Annealed) -> Annealed:
+        k = betas.size - i
+        run = moved(keys, path, tuning, mover, betas[k], run, k)
+        return run._replace(log_weight=run.log_weight - tempered(betas[k] - betas[k - 1], run.point.log_ratio))
+
+    return jax.lax.fori_loop(1, betas.size, stage, at_start(point))

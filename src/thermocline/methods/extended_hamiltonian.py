@@ -1,0 +1,137 @@
+"""Continuous tempering as Gobbo and Leimkuhler (2015) had it: beta(u) phi(x) + omega(u), without a base."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from thermocline.draws import Draw, Draws
+from thermocline.methods import tuning as tune
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import Keys, Langevin, Metric, Mover
+from thermocline.paths import ExtendedPoint, Path
+from thermocline.pytree import field, pytree
+
+NUM_BINS = 16  # of the bias, between the two plateaus of beta
+STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u
+
+
+@pytree
+class Bias:
+    """Metadynamics' potential at equally spaced places between the plateaus, and on them; what warm-up learns."""
+
+    values: Any
+
+    def at(self, place: jax.Array) -> jax.Array:
+        """Linear between the middles of the bins; `place` is 0 on the plateau of the target, 1 on the hottest."""
+        centres = jnp.concatenate([jnp.zeros(1), (jnp.arange(NUM_BINS) + 0.5) / NUM_BINS, jnp.ones(1)])
+        return jnp.interp(place, centres.astype(self.values.dtype), self.values)
+
+
+@pytree
+class Control:
+    """Beta(u): 1 for |u| below `inner`, `lowest` above `outer`, and a cubic between, smooth at both."""
+
+    lowest: Any
+    inner: Any
+    outer: Any
+
+    def place(self, control: jax.Array) -> jax.Array:
+        return jnp.clip((jnp.abs(control) - self.inner) / (self.outer - self.inner), 0.0, 1.0)
+
+    def beta(self, place: jax.Array) -> jax.Array:
+        return 1 - (1 - self.lowest) * place**2 * (3 - 2 * place)
+
+    @property
+    def wall(self) -> Any:
+        """Where u is confined: as far beyond the outer threshold as the inner one is from 0."""
+        return self.outer + self.inner
+
+
+@pytree
+class Hot:
+    r"""The log density of $(x, u)$: $\beta(u)\,(\log\mathrm{target}(x) - \log\zeta) - \omega(u) - V(u)$."""
+
+    path: Path
+    control: Control
+    bias: Bias
+
+    def evaluate(self, position: jax.Array) -> ExtendedPoint:
+        return ExtendedPoint(self.path.evaluate(position[:-1]), position[-1])
+
+    def position(self, point: ExtendedPoint) -> jax.Array:
+        return jnp.append(point.point.position, point.control)
+
+    def log_density(self, point: ExtendedPoint) -> jax.Array:
+        return self._log_joint(point.control, point.point.log_base + point.point.log_ratio)
+
+    def gradient(self, point: ExtendedPoint) -> jax.Array:
+        inner, log_target = point.point, point.point.log_base + point.point.log_ratio
+        beta = self.control.beta(self.control.place(point.control))
+        along = beta * (inner.gradient_base + inner.gradient_ratio)
+        return jnp.append(along, jax.grad(self._log_joint)(point.control, log_target))
+
+    def log_density_at(self, position: jax.Array) -> jax.Array:
+        """The value alone, for libraries that differentiate it themselves."""
+        inner = position[:-1]
+        return self._log_joint(position[-1], self.path.log_base(inner) + self.path.log_ratio(inner))
+
+    def _log_joint(self, control: jax.Array, log_target: jax.Array) -> jax.Array:
+        place = self.control.place(control)
+        beyond = jnp.maximum(jnp.abs(control) - self.control.wall, 0.0)
+        return self.control.beta(place) * log_target - 0.5 * STIFFNESS * beyond**2 - self.bias.at(place)
+
+
+@pytree
+class ExtendedHamiltonian:
+    """Experimental. x and u move together; draws with |u| below `inner` are of the target, and no others count.
+
+    There is no base: at its hottest the path is the target to the power `lowest`, which must be integrable, and no
+    evidence follows. Metadynamics flattens the law of u in warm-up: after each round the bias gains the log of the
+    density of u that was seen; rounds double in length, so that its changes vanish, and then it is frozen. With
+    `mover=Langevin(is_adjusted=False)` draws have the bias of the integrator. The base serves for starts and scales.
+    """
+
+    mover: Mover = field(default_factory=Langevin)
+    lowest: float = 0.1
+    inner: float = 1.0
+    outer: float = 3.0
+
+    @property
+    def control(self) -> Control:
+        return Control(self.lowest, self.inner, self.outer)
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+        tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
+        return tuning._replace(law=Bias(jnp.zeros(NUM_BINS + 2, tuning.step_size.dtype)))
+
+    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
+        return ExtendedPoint(path.evaluate(position), jnp.asarray(self.outer, position.dtype))
+
+    def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
+        density = Hot(path, self.control, tuning.law)
+        one = jnp.ones_like(state.control)
+        scale = tuning.metric.at(one).append(0.5 * one)
+        state, move = self.mover.move(keys, density, tuning.step_size[0], scale, state)
+        beta = self.control.beta(self.control.place(state.control))
+        log_weight = jnp.where(jnp.abs(state.control) < self.inner, 0.0, -jnp.inf)
+        point = state.point
+        return state, Draw(point.position, beta, point.log_ratio, log_weight, -jnp.inf * one, *move, 0 * one)
+
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+        moves = tune.adapt_moves(tuning, self.mover, draws, is_last)
+        return moves._replace(law=Bias(tuning.law.values + self._log_visits(draws)))
+
+    def _log_visits(self, draws: Draws) -> jax.Array:
+        """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""
+        grid = jnp.linspace(0.0, 1.0, 513, dtype=draws.log_ratio.dtype)
+        is_used = ~jnp.isnan(draws.log_ratio)
+        beta = jnp.where(is_used, draws.inverse_temperature, 1.0)
+        place = jnp.interp(-beta, -self.control.beta(grid), grid)
+        index = 1 + jnp.clip(jnp.floor(place * NUM_BINS).astype(int), 0, NUM_BINS - 1)
+        index = jnp.where(place <= 0, 0, jnp.where(place >= 1, NUM_BINS + 1, index))
+        counts = jnp.zeros(NUM_BINS + 2, grid.dtype).at[index].add(is_used) + 0.5
+        plateaus, between = jnp.asarray(self.inner), (self.outer - self.inner) / NUM_BINS
+        widths = jnp.full(NUM_BINS + 2, between, grid.dtype).at[0].set(plateaus).at[-1].set(plateaus)
+        log_density = jnp.log(counts / widths)
+        return log_density - jnp.mean(log_density)

@@ -1,0 +1,146 @@
+"""Parallel tempering: an ensemble of replicas, one at each temperature, that exchange places (Syed et al. 2021)."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from thermocline.draws import Draw, Draws
+from thermocline.methods import tuning as tune
+from thermocline.methods.annealed_importance import checked_betas
+from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, rounded_up, thermodynamic_length
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import HMC, Keys, Metric, Move, Mover
+from thermocline.paths import AtTemperature, Path, Point, Rungs, sigmoidal_betas, tempered
+from thermocline.pytree import field, pytree, static
+
+FEWEST, MOST = 4, 256  # replicas
+SMALLEST_BARRIER = 1e-3  # between neighbours, so that temperatures that always swap stay apart
+
+
+class Ensemble(NamedTuple):
+    """A replica at every temperature, from base to target, and the journeys of each."""
+
+    points: Point  # leading axis: temperature
+    replica: jax.Array  # which one is at each temperature
+    is_descending: jax.Array  # by replica: whether it saw the target last, after a visit to the base
+    is_odd: jax.Array  # which pairs are next to swap
+
+
+@pytree
+class ParallelTempering:
+    r"""All temperatures at once: moves at each, then swaps of neighbours, even and odd pairs in turn.
+
+    A chain is one ensemble, and a draw is that of its replica at the target. Swaps alternate without chance, which
+    carries replicas on in their direction: round trips then do not become rarer with more temperatures. The
+    replica at the base is drawn afresh at every step. $\log Z$ is bridged over the stages between neighbours.
+
+    Temperatures are placed in warm-up where measured rejections of swaps are equal. `num_replicas`, left out, is
+    twice the global barrier that the pilot has measured, which is where round trips are most frequent.
+    """
+
+    mover: Mover = field(default_factory=HMC)
+    betas: Any = None
+    num_replicas: int | None = static(default=None)
+
+    has_evidence = True
+    own_warmup = 0.25
+    first_draws = 500
+
+    @property
+    def pilot(self) -> Any:
+        return pilot_with(self.mover)
+
+    def tuned(self, tuning: Tuning) -> "tuple[ParallelTempering, Tuning]":
+        if self.betas is not None:
+            betas = checked_betas(self.betas)
+        else:
+            curve = curve_of(tuning)
+            barrier = thermodynamic_length(curve) / jnp.sqrt(jnp.pi)  # E|r - r'|/2 for a Gaussian r, integrated
+            betas = equidistant_betas(curve, self.num_replicas or rounded_up(2 * float(barrier) + 1, FEWEST, MOST))
+        return self, tuning._replace(law=Rungs(betas), learning=None)
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+        betas = sigmoidal_betas(self.num_replicas or 12) if self.betas is None else self.betas
+        return tune.initial_tuning(self.mover, metric, Rungs(jnp.asarray(betas)), base_log_ratio)
+
+    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Ensemble:
+        """A draw of the base carried up from temperature to temperature, and left behind at each."""
+        betas = tuning.law.betas
+
+        def climb(point: Point, rung: tuple[jax.Array, jax.Array]) -> tuple[Point, Point]:
+            key, beta = rung
+            point, _ = self._move(Keys(key, key), path, tuning, beta, point)
+            return point, point
+
+        keys = jax.random.split(key, betas.size)
+        _, points = jax.lax.scan(climb, path.evaluate(position), (keys, betas))
+        return Ensemble(points, jnp.arange(betas.size), jnp.zeros(betas.size, bool), jnp.asarray(False))
+
+    def step(self, keys: Keys, path: Path, tuning: Tuning, state: Ensemble) -> tuple[Ensemble, Draw]:
+        betas = tuning.law.betas
+        key_moves, key_base, key_swaps = jax.random.split(keys.own, 3)
+        own = jax.random.split(key_moves, betas.size)
+        points, moves = jax.vmap(
+            lambda key, beta, point: self._move(Keys(key, keys.shared), path, tuning, beta, point)
+        )(own, betas, state.points)
+        fresh = path.evaluate(ravel_pytree(path.base.sample(key_base))[0])
+        points = jax.tree.map(lambda leaf, first: leaf.at[0].set(first), points, fresh)
+        weights = stage_log_weights(betas, points.log_ratio)
+        state, trips = swap(key_swaps, state._replace(points=points), jnp.sum(weights, axis=0))
+        cold = jax.tree.map(lambda leaf: leaf[-1], points)
+        one = jnp.ones_like(cold.log_ratio)
+        draw = Draw(cold.position, one, cold.log_ratio, 0 * one, 0 * one, *_as_one(moves), 0 * one, weights, trips)
+        return state, draw
+
+    def _move(self, keys: Keys, path: Path, tuning: Tuning, beta: jax.Array, point: Point) -> tuple[Point, Move]:
+        step_size, scale = tune.step_size_at(tuning, beta), tuning.metric.at(beta)
+        return self.mover.move(keys, AtTemperature(path, beta), step_size, scale, point)
+
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+        """Temperatures at equal shares of the barrier, the sum of the rejections, as this round has measured them."""
+        if self.betas is not None:
+            return tuning
+        log_acceptance = jnp.sum(draws.stage_log_weights, axis=2)
+        is_used = ~jnp.isnan(log_acceptance)
+        rejection = jnp.where(is_used, -jnp.expm1(jnp.minimum(log_acceptance, 0.0)), 0.0)
+        rejections = jnp.sum(rejection, axis=(0, 1)) / jnp.maximum(jnp.sum(is_used, axis=(0, 1)), 1)
+        return tuning._replace(law=Rungs(equalised(tuning.law.betas, rejections), tuning.law.group))
+
+
+def stage_log_weights(betas: jax.Array, log_ratio: jax.Array) -> jax.Array:
+    """For each pair of neighbours, what takes the lower up and the upper down; together, a swap's log acceptance."""
+    gaps = jnp.diff(betas)
+    return jnp.stack([tempered(gaps, log_ratio[:-1]), -tempered(gaps, log_ratio[1:])])
+
+
+def swap(key: jax.Array, state: Ensemble, log_acceptance: jax.Array) -> tuple[Ensemble, jax.Array]:
+    """Exchange the even pairs, or the odd ones, that pass Metropolis's test; and count the round trips that ended."""
+    number = state.replica.size
+    pair = jnp.arange(number - 1)
+    uniforms = jax.random.uniform(key, (number - 1,), log_acceptance.dtype)
+    is_swapped = (jnp.log(uniforms) < log_acceptance) & ((pair % 2 == 1) == state.is_odd)
+    place = jnp.arange(number)
+    place = place + jnp.append(is_swapped, False) - jnp.append(False, is_swapped)
+    replica = state.replica[place]
+    is_descending = state.is_descending.at[replica[-1]].set(True)
+    has_returned = is_descending[replica[0]]
+    is_descending = is_descending.at[replica[0]].set(False)
+    points = jax.tree.map(lambda leaf: leaf[place], state.points)
+    return Ensemble(points, replica, is_descending, ~state.is_odd), has_returned.astype(jnp.int32)
+
+
+def equalised(betas: jax.Array, rejections: jax.Array) -> jax.Array:
+    """As many inverse temperatures, at equal steps of the barrier, which is linear between the old ones."""
+    barrier = jnp.append(0.0, jnp.cumsum(jnp.maximum(rejections, SMALLEST_BARRIER)))
+    places = jnp.linspace(0.0, barrier[-1], betas.size, dtype=betas.dtype)
+    return jnp.interp(places, barrier, betas).at[0].set(0.0).at[-1].set(1.0)
+
+
+def _as_one(moves: Move) -> Move:
+    """The moves of all replicas above the base: mean acceptance, trouble at any, and every gradient."""
+    acceptance, is_divergent, is_nonfinite, num_gradients = moves
+    return Move(
+        jnp.mean(acceptance[1:]), jnp.any(is_divergent[1:]), jnp.any(is_nonfinite[1:]), jnp.sum(num_gradients) + 1
+    )

@@ -1,0 +1,47 @@
+"""What methods that take in the whole path at once learn from a pilot: how many temperatures, and where."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import Mover
+from thermocline.paths.reweighting import Curve
+
+BY_BETA = 0.05  # share of the temperatures that are spread evenly over beta, wherever the path is thought to be short
+
+
+def pilot_with(mover: Mover) -> GibbsTempering:
+    """Gibbs tempering with the same moves: it visits one beta at a time, and so learns a step size for each."""
+    return GibbsTempering(mover)
+
+
+def curve_of(tuning: Tuning) -> Curve:
+    """Log z(beta) and the thermodynamic speed, as the pilot learned them."""
+    assert tuning.learning is not None, "a pilot learns its law"
+    return tuning.learning.profile.curve()
+
+
+def thermodynamic_length(curve: Curve) -> float:
+    """The integral of the standard deviation of r over beta."""
+    return float(jnp.sum(curve.speed * jnp.diff(curve.betas)))
+
+
+def equidistant_betas(curve: Curve, number: int) -> jax.Array:
+    r"""`number` inverse temperatures from 0 to 1, neighbours equally far apart.
+
+    The KL divergence between neighbours is $\tfrac12\mathrm{Var}(r)\,\delta\beta^2$ to leading order, so that equal
+    divergences are equal thermodynamic lengths.
+    """
+    travelled = jnp.append(0.0, jnp.cumsum(curve.speed * jnp.diff(curve.betas)))
+    total = jnp.maximum(travelled[-1], 1e-6)
+    coordinate = (1 - BY_BETA) * travelled / total + BY_BETA * curve.betas
+    places = jnp.linspace(0.0, coordinate[-1], number, dtype=curve.betas.dtype)
+    return jnp.interp(places, coordinate, curve.betas).at[0].set(0.0).at[-1].set(1.0)
+
+
+def rounded_up(wanted: float, fewest: int, most: int) -> int:
+    """The next of a few sizes (8, 12, 16, 24, 32, 48, ...), so that runs alike share compiled programs."""
+    sizes = np.ravel(np.outer(2 ** np.arange(2, 14), [2, 3]))
+    return int(np.clip(sizes[np.searchsorted(sizes, min(wanted, sizes[-1]))], fewest, most))

@@ -1,0 +1,160 @@
+"""Optima of a target that has hundreds: hops from those known to others, as in differential evolution.
+
+Random starts find modes by the size of their basins, which says little of their mass. Hops from high optima, by
+differences of optima and so on the scale of the target, find the heavy ones (basin hopping: Wales and Doye 1997).
+"""
+
+from functools import reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from scipy.spatial import cKDTree
+
+from thermocline.bases import Gaussian
+from thermocline.bases.blend import Blend
+from thermocline.bases.constellation import Constellation
+from thermocline.bases.optimise import Optima, curvature_at
+from thermocline.modes.local_mixture import conditioned, moments
+from thermocline.modes.search import GROUP
+from thermocline.precision import to_numpy
+from thermocline.target import Target
+
+MOST_HOPS = 128
+NUM_STEPS = 24  # of an ascent, which begins near an optimum
+MOST_STARS = 2048  # that a base is made of
+MOST_OPTIMA = 4096
+WINDOW = 8  # hops over which the gain of mass is looked at
+BROAD_WEIGHT = 0.1  # of the Gaussian over all optima
+NOISE = 0.3  # of a hop, in the spread of the optima
+NUM_BREEDING = 256  # optima, in effect, from which hops are made
+SAME = 0.05  # deviations between ends that are one optimum
+SLOPE = 1e-2  # of the log density, in a coordinate's spread, at an end that has arrived
+NUM_CURVED = 64  # of the heaviest optima, whose curvature gives the shared covariance
+
+
+class Stars(NamedTuple):
+    """Optima, best first, and the covariance they share."""
+
+    optima: Optima
+    covariance: np.ndarray
+    num_gradients: int
+    num_hops: int
+
+    def base(self, like: Any) -> Blend:
+        """A Gaussian about every optimum, and one over all, from which chains find optima that are not listed.
+
+        With one covariance for all, the masses of optima are as their heights.
+        """
+        best = self.optima.chosen(np.arange(min(MOST_STARS, len(self.optima.position))))
+        narrow = Constellation.of(best.position, best.log_density, self.covariance, like, room=MOST_STARS)
+        weight = np.exp(best.log_density - best.log_density.max())
+        mean, spread = moments(best.position, weight / weight.sum())
+        broad = Gaussian.from_covariance(to_numpy(ravel_pytree(like)[1](jnp.asarray(mean))), spread + self.covariance)
+        return Blend.of([narrow, broad], np.log([1 - BROAD_WEIGHT, BROAD_WEIGHT]))
+
+    def joined_by(self, ends: Optima) -> tuple[float, "Stars"]:
+        """With further ends of climbs, and the share of these that were not known."""
+        whitening = np.linalg.inv(np.linalg.cholesky(self.covariance))
+        distance, _ = cKDTree(self.optima.position @ whitening.T).query(ends.position @ whitening.T)
+        return float(np.mean(distance > SAME)), self._replace(
+            optima=distinct(merged(self.optima, arrived(ends)), self.covariance)
+        )
+
+
+def hop(target: Target, known: Optima, seed: int, least_gain: float) -> Stars:
+    """Hop until the last few hops have added less than `least_gain` to the log of the mass of all optima."""
+    generator = np.random.default_rng([seed, 0x40B5])
+    order = np.argsort(-known.log_density)
+    covariance, spent = shared_covariance(target, known.chosen(order[:NUM_CURVED]))
+    optima, masses, num_hops = distinct(known, covariance), [], 0
+    for num_hops in range(1, MOST_HOPS + 1):
+        starts = hopped(optima, generator)
+        ends = Optima(*to_numpy(ascend(target, starts, covariance)))
+        spent += (NUM_STEPS + 1) * len(starts)
+        optima = distinct(merged(optima, arrived(ends)), covariance)
+        masses.append(np.logaddexp.reduce(optima.log_density))
+        if num_hops > WINDOW and masses[-1] - masses[-1 - WINDOW] < least_gain:
+            break
+    covariance, cost = shared_covariance(target, optima.chosen(np.arange(min(NUM_CURVED, len(optima.position)))))
+    return Stars(distinct(optima, covariance), covariance, spent + cost, num_hops)
+
+
+@jax.jit
+def ascend(target: Target, starts: jax.Array, covariance: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Newton's steps with the shared covariance for the inverse of the curvature, shortened where they would go down.
+
+    Near an optimum of about that curvature they arrive as soon as L-BFGS does, at a tenth of its overhead.
+    """
+    unravel = ravel_pytree(target.initial_position)[1]
+    value_and_gradient = jax.vmap(jax.value_and_grad(lambda position: target(unravel(position))))
+
+    def step(_: int, carry: tuple) -> tuple:
+        position, value, gradient, length = carry
+        tried = position + length[:, None] * gradient @ covariance
+        new_value, new_gradient = value_and_gradient(tried)
+        better = new_value > value
+        chosen = [
+            jnp.where(better.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+            for new, old in ((tried, position), (new_value, value), (new_gradient, gradient))
+        ]
+        return (*chosen, jnp.where(better, jnp.minimum(1.5 * length, 1.5), 0.4 * length))
+
+    begin = starts, *value_and_gradient(starts), jnp.ones(len(starts), starts.dtype)
+    position, value, gradient, _ = jax.lax.fori_loop(0, NUM_STEPS, step, begin)
+    return position, value, gradient
+
+
+def hopped(optima: Optima, generator: np.random.Generator) -> np.ndarray:
+    """From an optimum along part of the way between two others, and a little aside; the better ones more often."""
+    positions = optima.position
+    first, second, third = generator.choice(len(positions), p=chances(optima.log_density), size=(3, GROUP))
+    along = generator.uniform(0, 1, (GROUP, 1)) * (positions[second] - positions[third])
+    aside = NOISE * generator.uniform(0, 1, (GROUP, 1)) * positions.std(axis=0)
+    return positions[first] + along + aside * generator.normal(size=along.shape)
+
+
+def chances(log_density: np.ndarray) -> np.ndarray:
+    """Heights tempered until about `NUM_BREEDING` optima have a part in the next hop."""
+    relative = log_density - log_density.max()
+    for inverse_temperature in np.geomspace(1, 1e-3, 31):
+        weight = np.exp(inverse_temperature * relative)
+        if weight.sum() ** 2 >= NUM_BREEDING * np.sum(weight**2):
+            break
+    return weight / weight.sum()
+
+
+def arrived(ends: Optima) -> Optima:
+    """Those of next to no slope."""
+    spread = ends.position.std(axis=0)
+    return ends.chosen(np.flatnonzero(np.abs(ends.gradient * spread).max(axis=1) < SLOPE))  # a NaN is not less
+
+
+def merged(*parts: Optima) -> Optima:
+    return reduce(lambda one, other: Optima(*(np.concatenate(pair) for pair in zip(one, other, strict=True))), parts)
+
+
+def distinct(optima: Optima, covariance: np.ndarray) -> Optima:
+    """One of every heap of ends, best first, and no more than there is room for."""
+    optima = optima.chosen(np.argsort(-optima.log_density, kind="stable"))
+    white = np.linalg.solve(np.linalg.cholesky(covariance), optima.position.T).T
+    first = np.sort(np.unique(np.round(white / SAME), axis=0, return_index=True)[1])  # most of the repeats
+    optima, white = optima.chosen(first), white[first]
+    pairs = cKDTree(white).query_pairs(SAME, output_type="ndarray")
+    repeats = np.unique(pairs.max(axis=1)) if len(pairs) else np.zeros(0, int)
+    return optima.chosen(np.setdiff1d(np.arange(len(white)), repeats)[:MOST_OPTIMA])
+
+
+def shared_covariance(target: Target, optima: Optima) -> tuple[np.ndarray, int]:
+    """Laplace's covariances of some optima, weighted by their heights, and the gradients they took."""
+    curvature = curvature_at(target, optima.position)
+    usable = np.isfinite(curvature.values).all(axis=1) & (curvature.values[:, 0] > 0)
+    weight = np.where(usable, np.exp(optima.log_density - optima.log_density.max()), 0.0)
+    if not weight.sum() > 0:
+        return np.diag(optima.position.var(axis=0) + 1e-12), curvature.values.size
+    variances = np.where(usable[:, None], curvature.variances(), 1.0)
+    vectors = curvature.vectors
+    total = np.einsum("m,mij,mj,mkj->ik", weight / weight.sum(), vectors, variances, vectors, optimize=True)
+    return conditioned(total), curvature.values.size

@@ -1,0 +1,58 @@
+"""The page: sections made of sentences, tables and figures, put into one autoescaped template."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from thermocline.errors import ThermoclineError
+from thermocline.summary import COLOURS, MEANING
+from thermocline.summary import Section as Table
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from thermocline.result import Result
+
+
+class Figure(NamedTuple):
+    """A drawing as SVG, and the sentence below it; a wide one takes the whole width of the page."""
+
+    svg: "Markup"
+    caption: str
+    wide: bool = False
+
+
+class Section(NamedTuple):
+    """What one section shows, in this order."""
+
+    sentences: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+def write_page(result: "Result", path: str | Path, sections: "dict[str, Callable[[Result], Section]]") -> Path:
+    """Write the page, whole or not at all."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("thermocline", "report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    html = environment.get_template("page.html").render(
+        verdict=result.verdict,
+        meaning=MEANING[result.verdict],
+        colours=COLOURS,
+        estimate=None if result.log_evidence is None else str(result.log_evidence),
+        sections={title: section(result) for title, section in sections.items()},
+        version=version("thermocline"),
+    )
+    path = Path(path)
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        temporary.write_text(html, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,163 @@
+"""What does the posterior look like: the modes, on a map, then marginals and pairs."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from thermocline import summary
+from thermocline.bases.weighted import systematic_resample
+from thermocline.modes.census import basins
+from thermocline.precision import computing_in, to_numpy
+from thermocline.report.drawing import (
+    FAINT,
+    GREY,
+    MODES,
+    MOST_POINTS,
+    drawing,
+    figure,
+    range_of,
+    shortened,
+    styled,
+)
+from thermocline.report.page import Figure, Section
+
+if TYPE_CHECKING:
+    from thermocline.result import Result
+
+MOST_MARGINALS, MOST_PAIRS = 12, 4
+
+
+class Cloud(NamedTuple):
+    """Equally weighted draws of the target: ravelled, by component in the user's coordinates, and their mode."""
+
+    position: np.ndarray
+    components: dict[str, np.ndarray]
+    mode: np.ndarray  # rank by mass; all 0 where there was no census
+
+
+def posterior(result: "Result") -> Section:
+    cloud = cloud_of(result)
+    figures = (*census_map(result, cloud), *marginals(cloud), *pairs(cloud))
+    number = len(result.modes)
+    said = {0: "No census of modes was taken.", 1: "One mode was found."}.get(number, f"{number} modes were found.")
+    left = len(cloud.components) - MOST_MARGINALS
+    more = ("Colours are those of the modes on the map.",) if number > 1 and cloud.position.shape[1] > 1 else ()
+    more += (f"The first {MOST_MARGINALS} parameters are drawn; there are {left} more.",) if left > 0 else ()
+    return Section((said, *more), figures, (summary.modes_table(result),))
+
+
+def cloud_of(result: "Result") -> Cloud:
+    """As many draws as a scatter may hold, the same in all figures."""
+    draws = result.draws
+    index = systematic_resample(draws.log_weight_target.ravel(), MOST_POINTS, 0)
+    position = draws.position.reshape(-1, draws.position.shape[-1])[index]
+    names = summary.component_names(result.parameters)
+    columns = [values.reshape(values.shape[0] * values.shape[1], -1)[index] for values in result.parameters.values()]
+    flat = np.concatenate(columns, axis=1).astype(float)
+    mode = np.zeros(len(index), int)
+    if result.known_modes is not None:
+        with computing_in("float64"):
+            basin = to_numpy(basins(result.known_modes.fits, position))
+        mode = _ranks(result)[basin]
+    return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
+
+
+def _ranks(result: "Result") -> np.ndarray:
+    """The place of every known mode in the census, which lists the heaviest first."""
+    assert result.known_modes is not None
+    by_density = {mode.log_density: rank for rank, mode in reversed(list(enumerate(result.modes)))}
+    return np.array([by_density.get(float(value), 0) for value in result.known_modes.log_density])
+
+
+def census_map(result: "Result", cloud: Cloud) -> tuple[Figure, ...]:
+    """Draws and modes in the plane that shows them best, where there is more than a line to show."""
+    dimension = cloud.position.shape[1]
+    if dimension < 2 or result.known_modes is None:
+        return ()
+    centres = result.known_modes.location
+    origin, axes_of_plane, words = plane(cloud.position, centres, summary.component_names(result.unconstrained))
+    points, tops = ((array - origin) @ axes_of_plane.T for array in (cloud.position, centres))
+    ranks = _ranks(result)
+    with drawing(height=3.0) as (canvas, axes):
+        for rank in np.unique(cloud.mode)[::-1]:
+            chosen = points[cloud.mode == rank]
+            axes.scatter(*chosen.T, s=4, color=colour_of(rank), alpha=0.35, linewidths=0, rasterized=True)
+        axes.set_xlim(range_of(np.append(points[:, 0], tops[:8, 0])))
+        axes.set_ylim(range_of(np.append(points[:, 1], tops[:8, 1])))
+        for top, rank in sorted(zip(tops, ranks, strict=True), key=lambda pair: pair[1])[: len(MODES)]:
+            axes.plot(*top, marker="o", markersize=9, color="white", markeredgecolor=colour_of(rank), clip_on=True)
+            axes.annotate(str(rank + 1), top, ha="center", va="center", fontsize=7, clip_on=True)
+        axes.set_xlabel(shortened(words[0], 40))
+        axes.set_ylabel(shortened(words[1], 30))
+        caption = "Draws of the target, coloured by mode, with the modes' highest points numbered as in the table"
+        return (figure(canvas, f"{caption} (unconstrained coordinates)."),)
+
+
+def plane(position: np.ndarray, centres: np.ndarray, names: list[str]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Two directions: the coordinates where there are two, else those along which modes, then draws, spread."""
+    if position.shape[1] == 2:
+        return np.zeros(2), np.eye(2), names
+    spread = position.std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    white, tops = (position - position.mean(axis=0)) / spread, (centres - position.mean(axis=0)) / spread
+    rows = tops - tops.mean(axis=0)
+    directions = list(np.linalg.svd(rows, full_matrices=False)[2][: min(2, np.linalg.matrix_rank(rows, tol=0.1))])
+    words = ["between modes, first direction", "between modes, second direction"][: len(directions)]
+    residual = white - sum((np.outer(white @ d, d) for d in directions), np.zeros_like(white))
+    for direction in np.linalg.svd(residual, full_matrices=False)[2][: 2 - len(directions)]:
+        directions.append(direction)
+        words.append("largest spread" if len(directions) == 1 else "largest remaining spread")
+    return position.mean(axis=0), np.array(directions) / spread, words
+
+
+def colour_of(rank: int) -> str:
+    return MODES[rank] if rank < len(MODES) else GREY
+
+
+def marginals(cloud: Cloud) -> tuple[Figure, ...]:
+    """A histogram for each parameter, stacked by mode."""
+    return tuple(_marginal(name, cloud) for name in list(cloud.components)[:MOST_MARGINALS])
+
+
+def _marginal(name: str, cloud: Cloud) -> Figure:
+    values = cloud.components[name]
+    ranks = np.unique(cloud.mode)
+    with drawing(height=2.0) as (canvas, axes):
+        parts = [values[cloud.mode == rank] for rank in ranks]
+        edges = np.linspace(*range_of(values), 51).tolist()
+        colours = [colour_of(rank) for rank in ranks]
+        axes.hist(parts, edges, stacked=True, histtype="stepfilled", color=colours, alpha=0.65, linewidth=0)
+        axes.set_xlabel(shortened(name, 40))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        return figure(canvas, "", f"Histogram of {name}")
+
+
+def pairs(cloud: Cloud) -> tuple[Figure, ...]:
+    """Every two of the first few parameters against each other."""
+    names = list(cloud.components)[:MOST_PAIRS]
+    is_on_the_map = len(names) == 2 and np.array_equal(np.stack(list(cloud.components.values()), 1), cloud.position)
+    if len(names) < 2 or is_on_the_map:
+        return ()
+    count, colours = len(names) - 1, [colour_of(rank) for rank in cloud.mode]
+    with styled():
+        from matplotlib.figure import Figure as Canvas
+
+        canvas = Canvas(figsize=(max(1.8 * count, 4.0), max(1.5 * count, 2.6)))
+        grid: Any = canvas.subplots(count, count, squeeze=False, sharex="col", sharey="row")
+        for row, column in np.ndindex(count, count):
+            axes = grid[row, column]
+            if column > row:
+                axes.set_visible(False)
+                continue
+            x, y = cloud.components[names[column]], cloud.components[names[row + 1]]
+            axes.scatter(x, y, s=3, c=colours, alpha=0.3, linewidths=0, rasterized=True)
+            axes.set_xlim(range_of(x))
+            axes.set_ylim(range_of(y))
+            axes.tick_params(color=FAINT)
+            axes.locator_params(nbins=4)
+            if row == count - 1:
+                axes.set_xlabel(shortened(names[column], 18))
+            if column == 0:
+                axes.set_ylabel(shortened(names[row + 1], 18))
+        return (figure(canvas, f"The first {len(names)} parameters, two by two.", wide=True),)

@@ -1,0 +1,53 @@
+"""Hops find modes that starts miss; the stars they make cover the target."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import thermocline as tc
+from thermocline.bases.optimise import Optima, climb
+from thermocline.bases.population import draw_population
+from thermocline.modes.hopping import chances, distinct, hop
+from thermocline.precision import cast
+
+GENERATOR = np.random.default_rng(3)
+CORNERS = np.array(np.meshgrid(*[[-1.0, 1.0]] * 6)).reshape(6, -1).T * np.array([4.0, 5.0, 6.0, 7.0, 5.0, 4.0])
+LOG_MASSES = 1.5 * GENERATOR.normal(size=len(CORNERS))
+
+
+def corners_log_density(x):
+    """Sixty-four Gaussians of unit covariance on the corners of a box, of unequal mass."""
+    squares = jnp.sum((x - CORNERS) ** 2, axis=1)
+    return jax.nn.logsumexp(LOG_MASSES - 0.5 * squares)
+
+
+@pytest.mark.usefixtures("double")
+def test_hops_complete_what_a_few_starts_begin():
+    target = cast(tc.Target(corners_log_density, np.full(6, 0.1)), "float64")
+    few = CORNERS[GENERATOR.permutation(64)[:8]] + 0.1
+    known, _ = climb(target, few)
+    stars = hop(target, known, 0, 1e-3)
+    apart = np.linalg.norm(stars.optima.position[:, None] - CORNERS, axis=2)
+    assert len(stars.optima.position) == 64
+    assert apart.min(axis=0).max() < 0.05
+    np.testing.assert_allclose(stars.covariance, np.eye(6), atol=1e-3)
+    population = draw_population(jax.random.key(0), target, stars.base(np.zeros(6)))
+    truth = np.logaddexp.reduce(LOG_MASSES) + 3 * np.log(2 * np.pi)
+    error = 1 / np.sqrt(population.effective_share * population.log_weight.size)
+    assert abs(population.log_evidence - truth) < 4 * error
+    assert population.effective_share > 0.8
+
+
+def test_repeats_of_an_optimum_are_one():
+    position = np.repeat(np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]), 40, axis=0)
+    position = position + 1e-3 * np.random.default_rng(0).normal(size=position.shape)
+    height = np.repeat([1.0, 3.0, 2.0], 40)
+    kept = distinct(Optima(position, height, np.zeros_like(position)), np.eye(2))
+    np.testing.assert_allclose(kept.log_density, [3.0, 2.0, 1.0])
+
+
+def test_the_better_optima_hop_more_often_but_not_alone():
+    chance = chances(np.array([500.0, *np.linspace(0, 5, 999)]))
+    assert chance[0] == chance.max()
+    assert 1 / np.sum(chance**2) >= 256

@@ -1,0 +1,364 @@
+"""The table of bad input: every wrong call, and the sentence it gets; `python -m tests.test_bad_input` prints it."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import thermocline as tc
+from thermocline.pytree import pytree
+
+START = {"x": np.array([0.5, -1.0]), "scale": 0.25}
+BASE = tc.Gaussian.diagonal({"x": np.zeros(2), "scale": 0.0}, 1.0)
+SHORT = {"num_chains": 2, "num_warmup": 4, "num_draws": 8, "progress": False}
+LADDER = tc.Ladder(np.array([0.0, 1.0]), np.zeros(2))
+
+
+def log_density(position):
+    return -0.5 * jnp.sum(position["x"] ** 2) - 0.5 * position["scale"] ** 2
+
+
+TARGET = tc.Target(log_density, START)
+
+
+def sample(target: Any = TARGET, **options) -> tc.Result:
+    return tc.sample(target, **{"base": BASE, **SHORT, **options})
+
+
+def of(function: Callable, start: Any = START, **options) -> tc.Result:
+    return sample(tc.Target(function, start), **options)
+
+
+@cache
+def folder() -> Path:
+    return Path(mkdtemp())
+
+
+@cache
+def result() -> tc.Result:
+    return sample()
+
+
+@cache
+def untempered() -> tc.Result:
+    return sample(method=tc.Untempered())
+
+
+def file(name: str, content: bytes) -> Path:
+    path = folder() / name
+    path.write_bytes(content)
+    return path
+
+
+@cache
+def saved() -> Path:
+    result().save(folder() / "run.nc")
+    return folder() / "run.nc"
+
+
+def foreign() -> Path:
+    import xarray
+
+    xarray.Dataset({"x": ("time", np.arange(3))}).to_netcdf(folder() / "foreign.nc", engine="h5netcdf")
+    return folder() / "foreign.nc"
+
+
+def with_header(header: str) -> Path:
+    import h5netcdf
+
+    path = file("header.nc", saved().read_bytes())
+    with h5netcdf.File(path, "a") as stored:
+        stored.attrs["thermocline"] = header
+    return path
+
+
+def damaged_checkpoint() -> Path:
+    path = folder() / "damaged"
+    path.mkdir(exist_ok=True)
+    (path / "state.npz").write_bytes(b"not an archive")
+    return path
+
+
+def checkpoint_of_another_run() -> Path:
+    path = folder() / "other"
+    if not path.exists():
+        sample(checkpoint=path)
+    return path
+
+
+@pytree
+class WithoutSample:
+    width: float
+
+    def log_density(self, position):
+        return log_density(position)
+
+
+@pytree
+class WithoutDensity:
+    width: float
+
+    def sample(self, key):
+        return START
+
+
+class Case(NamedTuple):
+    """What is wrong, the call, and parts of the sentence, in order."""
+
+    what: str
+    call: Callable[[], Any]
+    says: tuple[str, ...]
+
+
+def case(what: str, call: Callable[[], Any], *says: str) -> Case:
+    return Case(what, call, says)
+
+
+def option(name: str, value: Any, remedy: str) -> Case:
+    return case(f"{name}={value!r}", lambda: sample(**{name: value}), f"{name} is {value!r}", remedy)
+
+
+def base(what: str, given: Any, *says: str) -> Case:
+    return case(f"a base {what}", lambda: sample(base=given), *says)
+
+
+def evidence(what: str, ask: Callable[[tc.Result], Any]) -> Case:
+    return case(f"{what} of an untempered run", lambda: ask(untempered()), what, "need a tempered run", "beta = 1")
+
+
+ELSEWHERE = ("the base draws positions of shape", "'x': (2,)", "same PyTree as `initial_position`")
+SEED, INTEGER = "give an integer from 0 to 2**32 - 1", "give an integer of at least"
+ERROR, CHUNK = "give a positive standard error of log Z, or None", "give a positive number of steps, or None"
+PRECISION = "choose one of float64, float32"
+DICT = "compare takes a dict of at least two results by model name"
+
+TABLE = [
+    # the target
+    case("a function for a target", lambda: sample(log_density), "the target is of type function", "tc.Target("),
+    *(
+        case(
+            f"log density {shown} at the start",
+            partial(of, lambda p, value=value: jnp.where(p["scale"] > 1, log_density(p), value)),
+            f"log density is {shown} at the initial position",
+            "scale = 0.25",
+            "x = [0.5, -1]",
+            "`initial_position` inside the support",
+        )
+        for value, shown in ((-jnp.inf, "-inf"), (jnp.nan, "nan"), (jnp.inf, "inf"))
+    ),
+    case(
+        "NaN gradient at the start",
+        lambda: of(
+            lambda p: log_density(p) + jnp.where(p["scale"] == 0, 0.0, jnp.sqrt(p["scale"])), {**START, "scale": 0.0}
+        ),
+        "gradient of log density with respect to scale is not finite",
+        "(scale = 0)",
+        "start elsewhere",
+    ),
+    case(
+        "NaN in the start",
+        lambda: of(log_density, {"x": np.array([0.5, np.nan]), "scale": 0.0}),
+        "parameter x is [0.5 nan]",
+        "give finite values",
+    ),
+    case(
+        "a vector for a density", lambda: of(lambda p: -0.5 * p["x"] ** 2), "(2,)", "one number is needed; sum the log"
+    ),
+    case(
+        "an integer for a density", lambda: of(lambda p: jnp.sum(p["x"]).astype(int)), "of type int", "return a float"
+    ),
+    case("no density at all", lambda: of(lambda p: None), "returns None where one number is needed"),
+    case(
+        "a density that wants data",
+        lambda: of(lambda p, data: log_density(p)),
+        "log_density(position) could not be called",
+        "data",
+    ),
+    case(
+        "a discrete parameter",
+        lambda: of(log_density, {"x": np.array([1, 2]), "scale": 0.0}),
+        "parameter x is of type int",
+        "sum a discrete latent out",
+    ),
+    *(
+        case(f"an empty model {start!r}", partial(of, lambda p: jnp.zeros(()), start), "the model has no parameters")
+        for start in ({}, {"x": np.zeros(0)}, [])
+    ),
+    case(
+        "two parameters of one name",
+        lambda: of(lambda p: jnp.zeros(()), {"a.b": 0.0, "a": {"b": 0.0}}),
+        "two parameters share a name",
+        "rename one",
+    ),
+    case(
+        "-inf wherever the base draws",
+        lambda: of(lambda p: jnp.where(p["scale"] > 50, log_density(p), -jnp.inf), {**START, "scale": 60.0}),
+        "log density is -inf at all 2048 draws of the base",
+        "Give a base that covers it",
+    ),
+    case(
+        "NaN where the base draws",
+        lambda: of(lambda p: log_density(p) + 0 * jnp.log(1.5 - p["scale"])),
+        "is nan at",
+        "of 2048 draws of the base, first at scale = ",
+        "return -inf off the support",
+    ),
+    # the base
+    base("of another shape", tc.Gaussian.diagonal({"x": np.zeros(3), "scale": 0.0}, 1.0), *ELSEWHERE),
+    base("with a parameter missing", tc.Gaussian.diagonal({"x": np.zeros(2)}, 1.0), *ELSEWHERE),
+    base("with another name", tc.Gaussian.diagonal({"x": np.zeros(2), "width": 0.0}, 1.0), *ELSEWHERE),
+    base("of another structure", tc.Gaussian.diagonal(np.zeros(3), 1.0), *ELSEWHERE),
+    base(
+        "whose scale does not fit",
+        tc.Gaussian(BASE.mean, np.ones(4)),
+        "the base cannot be sampled",
+        "of the same size?",
+    ),
+    base("without sample", WithoutSample(1.0), "the base has no `sample`", "tc.Base(log_density, sample)"),
+    base("without log_density", WithoutDensity(1.0), "the base has no `log_density`"),
+    base("with None for a function", tc.Base(log_density, None), "the base has no `sample`"),
+    base("that is a word", "laplace", "the base has no `log_density`"),
+    base(
+        "with a vector for a density",
+        tc.Base(lambda p: -0.5 * p["x"] ** 2, lambda key: START),
+        "the base's log_density returns",
+        "one number is needed",
+    ),
+    # options
+    *(option("seed", value, SEED) for value in (-1, 2**32, 1.5, "1", None)),
+    *(option("num_chains", value, INTEGER) for value in (0, 2.5)),
+    option("num_warmup", -1, INTEGER),
+    option("num_draws", 0, INTEGER),
+    *(option("target_error", value, ERROR) for value in (0.0, -0.1, float("nan"), "small")),
+    *(option("chunk_size", value, CHUNK) for value in (0, "many")),
+    *(option("precision", value, PRECISION) for value in ("float16", 64)),
+    # methods
+    case("a method by name", lambda: sample(method="gibbs"), "method is 'gibbs'", "such as tc.GibbsTempering()"),
+    case(
+        "a class for a method",
+        lambda: sample(method=tc.JointTempering),
+        "method is <class",
+        "such as tc.GibbsTempering()",
+    ),
+    *(
+        case(
+            f"joint tempering on a {type(law).__name__}",
+            partial(sample, method=tc.JointTempering(law=law)),
+            "cannot use a Ladder; use GibbsTempering",
+        )
+        for law in (LADDER, tc.Learned(LADDER))
+    ),
+    case(
+        "an error to aim at without evidence",
+        lambda: sample(method=tc.Untempered(), target_error=0.1, num_draws=None),
+        "target_error is of the log evidence, which this method cannot give; set num_draws",
+    ),
+    # questions to a result
+    evidence("the partition function", lambda r: r.log_partition([0.5])),
+    evidence("bounds on the partition function", lambda r: r.log_partition_bounds([0.5])),
+    evidence("the marginal of beta", lambda r: r.beta_marginal([0.5])),
+    evidence("expectations under the base", lambda r: r.base_expectation(lambda p: p["scale"])),
+    evidence("KL divergences", lambda r: r.kl_base_to_target),
+    evidence("KL divergences", lambda r: r.kl_target_to_base),
+    evidence("thermodynamic integration", tc.thermodynamic_integration),
+    case(
+        "a probability of one", lambda: result().quantile(lambda p: p["scale"], 1.0), "probability is 1.0", "strictly"
+    ),
+    case("beta beyond one", lambda: result().log_partition(1.5), "inverse temperatures lie between 0 and 1"),
+    case("no draws of the posterior", lambda: result().posterior(0), "num_draws is 0; give a positive integer"),
+    case(
+        "a page in no folder", lambda: result().report(folder() / "no" / "r.html"), "cannot be written", "folder exist?"
+    ),
+    case("a file in no folder", lambda: result().save(folder() / "no" / "r.nc"), "cannot be written", "folder exist?"),
+    # files and folders
+    case("a file that is not there", lambda: tc.load(folder() / "missing.nc"), "missing.nc does not exist"),
+    case("a folder for a file", lambda: tc.load(folder()), "does not exist or is not a file"),
+    case("a text file", lambda: tc.load(file("text.nc", b"text")), "text.nc cannot be read as a thermocline result"),
+    case("a file cut short", lambda: tc.load(file("cut.nc", saved().read_bytes()[:20_000])), "cut.nc cannot be read"),
+    case("a foreign file", lambda: tc.load(foreign()), "is a netCDF file, but not one that Result.save wrote"),
+    *(
+        case(
+            f"a damaged header {header}", partial(lambda header: tc.load(with_header(header)), header), "is damaged, or"
+        )
+        for header in ("{", "[]", "{}", '{"names": {}, "run": {"class": 1}}')
+    ),
+    case(
+        "a checkpoint where nothing can be written",
+        lambda: sample(checkpoint="/proc/thermocline/run"),
+        "the checkpoint folder /proc/thermocline/run cannot be written",
+        "choose another folder",
+    ),
+    case(
+        "a file for a checkpoint",
+        lambda: sample(checkpoint=file("f", b"")),
+        "cannot be written",
+        "choose another folder",
+    ),
+    case("a damaged checkpoint", lambda: sample(checkpoint=damaged_checkpoint()), "it is damaged or not ours"),
+    case(
+        "another run's checkpoint",
+        lambda: sample(checkpoint=checkpoint_of_another_run(), seed=1),
+        "belongs to another run: seed differs",
+        "or choose an empty folder",
+    ),
+    case(
+        "going on with another target",
+        lambda: tc.extend(result(), tc.Target(lambda p: 2 * log_density(p), START), progress=False),
+        "cannot go on with another target: what it computes differs",
+    ),
+    # comparisons
+    case("one model to compare", lambda: tc.compare({"one": result()}), DICT),
+    case("a list to compare", lambda: tc.compare([result(), result()]), DICT),
+    case("a number to compare", lambda: tc.compare({"a": result(), "b": -3.0}), "b is a float", "results of tc.sample"),
+    case("no evidence to compare", lambda: tc.compare({"a": result(), "b": untempered()}), "b has no evidence"),
+    case(
+        "a reason that is none",
+        lambda: tc.compare({"a": result(), "b": result()}, despite="luck"),
+        "despite names luck; choose among verdict, data, caveats",
+    ),
+    case(
+        "prior weights of other models",
+        lambda: tc.compare({"a": result(), "b": result()}, prior={"a": 1, "c": 1}, despite="verdict"),
+        "prior weights a, c, but the models are a, b",
+    ),
+    case(
+        "a prior weight of zero",
+        lambda: tc.compare({"a": result(), "b": result()}, prior={"a": 0, "b": 1}, despite="verdict"),
+        "the prior weight of a is 0",
+        "positive number",
+    ),
+    # fits from draws
+    case("draws that are no draws", lambda: tc.fit_moments(3.0), "give a Result, or a pair"),
+    case(
+        "weights of another length",
+        lambda: tc.fit_moments((np.zeros((5, 2)), np.zeros(4))),
+        "5 positions but log weights",
+    ),
+]
+
+
+def sentence_of(wrong: Case) -> str:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        wrong.call()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [pytest.param(wrong, id=wrong.what) for wrong in TABLE])
+def test_bad_input_gets_its_sentence(wrong):
+    said = sentence_of(wrong)
+    place = 0
+    for part in wrong.says:
+        assert part in said[place:], said
+        place = said.index(part, place) + len(part)
+    assert "\n" not in said
+    assert len(said) < 500
+
+
+if __name__ == "__main__":
+    for wrong in TABLE:
+        print(f"{wrong.what}\n    {sentence_of(wrong)}")

@@ -1,0 +1,293 @@
+"""The rivals through `tc.sample`: exact answers, one seed one answer, resume, save, extend, and swapped ends."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import thermocline as tc
+from tests.conformance.exact import CONSTANT, FACTORS, MEANS
+from thermocline.checkpoint import Checkpoint
+from thermocline.estimators.stages import stepping_stones, swap_rejections
+from thermocline.methods.pilot import equidistant_betas, rounded_up
+from thermocline.paths.reweighting import Curve
+
+HMC = tc.HMC(num_steps=3)
+METHODS: dict[str, Any] = {
+    "parallel": tc.ParallelTempering(HMC, num_replicas=6),
+    "annealed": tc.AnnealedImportance(HMC, num_temperatures=12),
+    "sequential": tc.SequentialMonteCarlo(HMC, num_particles=16),
+}
+QUIET: dict[str, Any] = {"progress": False, "num_chains": 8, "num_warmup": 120}
+NUM_DRAWS = 160
+
+
+def log_gaussian(x, data):
+    """A Gaussian with a constant, cut off below `edge`: one function, and so one program, serves all tests."""
+    return jnp.where(x[0] > data["edge"], data["gaussian"].log_density(x) + data["constant"], -jnp.inf)
+
+
+FIRST, SECOND = (tc.Gaussian(mean, factor) for mean, factor in zip(MEANS, FACTORS, strict=True))
+
+
+def target_of(gaussian=SECOND, constant=CONSTANT, edge=-np.inf):
+    return tc.Target(log_gaussian, np.ones(2), {"gaussian": gaussian, "constant": constant, "edge": edge})
+
+
+def run(method, target=None, *, base=FIRST, seed=5, num_draws=NUM_DRAWS, **options):
+    """By default, log Z of a Gaussian times e^1.3 from another one."""
+    target = target_of() if target is None else target
+    return tc.sample(target, base=base, method=method, seed=seed, num_draws=num_draws, **QUIET, **options)
+
+
+@pytest.fixture(scope="module", params=list(METHODS))
+def finished(request):
+    return METHODS[request.param], run(METHODS[request.param])
+
+
+def assert_same(one, other):
+    for name, first, second in zip(one.draws._fields, one.draws, other.draws, strict=True):
+        assert np.array_equal(first, second), name
+    assert one.log_evidence == other.log_evidence
+    assert one.info["num_gradients"] == other.info["num_gradients"]
+
+
+def test_evidence_and_mean_are_right(finished):
+    _, result = finished
+    assert 0 < result.log_evidence.standard_error < 0.1
+    assert abs(result.log_evidence.z_score(CONSTANT)) < 4
+    mean = result.expectation(lambda x: x[0])
+    assert mean.standard_error < 0.1
+    assert abs(mean.z_score(MEANS[1][0])) < 4
+    assert not result.is_joint
+
+
+def test_swapping_base_and_target_flips_the_sign(finished):
+    method, forward = finished
+    backward = run(method, target_of(FIRST, -CONSTANT), base=SECOND)
+    first, second = forward.log_evidence, backward.log_evidence
+    assert abs(second.z_score(-CONSTANT)) < 4
+    assert abs(first.value + second.value) < 4 * np.hypot(first.standard_error, second.standard_error)
+
+
+def test_one_seed_one_answer_for_any_chunk_size(finished):
+    method, result = finished
+    assert_same(run(method, chunk_size=7), result)
+    assert not np.any(run(method, seed=6).draws.position == result.draws.position)
+
+
+@pytest.mark.parametrize("part", ["pilot", "run"])
+def test_an_interrupted_run_resumes(finished, part, tmp_path, monkeypatch):
+    method, result = finished
+    if part == "pilot" and not isinstance(method, tc.AnnealedImportance):
+        pytest.skip("the pilot is the same for all")
+    store, count, folder = Checkpoint.store, iter(range(4)), tmp_path / "run"
+
+    def interrupted(self, *arguments):
+        store(self, *arguments)
+        if self.folder.name == part and next(count, None) is None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "store", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(method, checkpoint=folder, chunk_size=20)
+    assert_same(run(method, checkpoint=folder, chunk_size=20), result)
+
+
+def test_a_saved_result_gives_the_same_and_goes_on(finished, tmp_path):
+    method, result = finished
+    result.save(tmp_path / "run.nc")
+    loaded = tc.load(tmp_path / "run.nc")
+    assert loaded.log_evidence == result.log_evidence
+    assert loaded.checks == result.checks
+    assert loaded.summary() == result.summary()
+    longer = tc.extend(loaded, target_of(), num_draws=80, progress=False)
+    assert_same(longer, run(method, num_draws=NUM_DRAWS + 80))
+
+
+def test_what_needs_beta_says_so(finished):
+    _, result = finished
+    for ask in (lambda: result.log_partition(0.5), lambda: result.kl_base_to_target):
+        with pytest.raises(ValueError, match="draws of x and beta together"):
+            ask()
+
+
+def test_off_the_support_of_the_target(finished):
+    method, _ = finished
+    edge, deviation = 0.5, FACTORS[1][0, 0]
+    result = run(method, target_of(edge=edge), num_draws=320)
+    share = norm.sf((edge - MEANS[1][0]) / deviation)
+    assert abs(result.log_evidence.z_score(CONSTANT + np.log(share))) < 4
+    mean = MEANS[1][0] + deviation * norm.pdf((edge - MEANS[1][0]) / deviation) / share
+    assert abs(result.expectation(lambda x: x[0]).z_score(mean)) < 4
+    assert result.draws.is_nonfinite.mean() < 0.01
+
+
+def test_replicas_travel_and_share_the_barrier():
+    result = run(METHODS["parallel"], num_draws=400)
+    stones = stepping_stones(result.draws, result.log_zeta)
+    for estimate in (*stones, result.log_evidence):
+        assert abs(estimate.z_score(CONSTANT)) < 4
+    assert result.log_evidence.standard_error < max(stone.standard_error for stone in stones)
+    assert result.draws.num_round_trips.sum() > 100
+    rejections = swap_rejections(result.draws)
+    assert rejections.max() - rejections.min() < 0.15  # the temperatures were placed where they are equal
+    assert "barrier" in result.summary()
+    assert "stepping stones" in result.summary()
+
+
+def test_temperatures_lie_at_equal_divergences(double):
+    betas = jnp.linspace(0, 1, 1001)
+    speed = 10 / (0.01 + betas[:-1])  # a path that is long near the base
+    curve = Curve(betas, jnp.zeros(1001), speed)
+    chosen = np.asarray(equidistant_betas(curve, 30))
+    travelled = np.interp(chosen, betas, np.append(0, np.cumsum(speed * np.diff(betas))))
+    assert chosen[0] == 0
+    assert chosen[-1] == 1
+    assert np.ptp(np.diff(travelled)) < 0.2 * np.diff(travelled).mean()
+    assert chosen[15] < 0.15
+
+
+def test_sizes_are_few_so_that_programs_are_shared():
+    assert [rounded_up(wanted, 4, 200) for wanted in (1, 8, 9, 13, 100, 1e9)] == [8, 8, 12, 16, 128, 200]
+
+
+def test_a_schedule_that_does_not_rise_from_0_to_1_is_refused():
+    for betas in ([0.1, 1.0], [0.0, 0.5], [0.0, 0.6, 0.5, 1.0], 0.5):
+        with pytest.raises(tc.ThermoclineError, match="rise from 0 to 1"):
+            run(tc.AnnealedImportance(HMC, betas=betas), num_draws=8)
+
+
+def test_tempered_transitions_draw_from_the_target_and_give_no_evidence():
+    result = run(tc.TemperedTransitions(HMC, num_temperatures=12), num_draws=300)
+    mean = result.expectation(lambda x: x[0])
+    assert mean.standard_error < 0.05
+    assert abs(mean.z_score(MEANS[1][0])) < 4
+    assert result.log_evidence is None
+    assert 0.2 < result.draws.jump_acceptance.mean() < 0.95
+
+
+def test_counts_agree_with_the_rao_blackwellised_ratio_and_know_less():
+    method = tc.SimulatedTempering(HMC, betas=tc.sigmoidal_betas(6), neighbours=True)
+    result = run(method, num_draws=800)
+    counted = tc.count_based_evidence(result)
+    assert abs(counted.z_score(CONSTANT)) < 4
+    assert abs(result.log_evidence.z_score(CONSTANT)) < 4
+    assert counted.standard_error > 1.2 * result.log_evidence.standard_error
+
+
+def test_counts_need_a_ladder(finished):
+    with pytest.raises(tc.ThermoclineError, match="ladder"):
+        tc.count_based_evidence(finished[1])
+
+
+def test_path_sampling_with_any_prior_of_beta():
+    law = tc.Continuous.from_prior(lambda beta: 1.5 * beta - 0.3 * np.cos(6 * beta))
+    result = run(tc.GibbsTempering(HMC, law), num_draws=1500)
+    integral = tc.thermodynamic_integration(result)
+    assert integral.standard_error < 0.1
+    assert abs(integral.z_score(CONSTANT)) < 4
+    assert abs(result.log_evidence.z_score(CONSTANT)) < 4
+
+
+def test_a_second_opinion_agrees_or_says_that_it_does_not(finished):
+    other = tc.Gaussian(np.array([0.2, 0.1]), np.array([[1.2, 0.0], [0.0, 1.3]]))
+    options: dict[str, Any] = {"base": other, "method": tc.GibbsTempering(HMC), "progress": False}
+    check = tc.cross_check(finished[1], target_of(), num_gradients=2 * 10**5, **options)
+    assert check.agrees
+    assert check.num_gradients <= check.budget
+    assert str(check).startswith("They agree within errors")
+    check = tc.cross_check(finished[1], target_of(constant=CONSTANT + 0.7), num_gradients=2 * 10**5, **options)
+    assert check.agrees is False
+    assert str(check).startswith("They disagree")
+
+
+def exact_gaussian_draws(number, seed):
+    return MEANS[1] + np.random.default_rng(seed).normal(size=(number, 2)) @ FACTORS[1].T
+
+
+@pytest.fixture(scope="module")
+def sandwiches():
+    """Between two Gaussians, with few temperatures and with many."""
+
+    def sandwich(draws, number):
+        method = tc.AnnealedImportance(HMC, betas=np.linspace(0, 1, number))
+        return tc.bidirectional(
+            target_of(), draws, base=FIRST, method=method, num_runs=2048, num_warmup=120, progress=False
+        )
+
+    return sandwich, {number: sandwich(exact_gaussian_draws(2048, 0), number) for number in (3, 24)}
+
+
+def test_bounds_are_bounds(sandwiches):
+    """P(bound fails by more than b) <= exp(-b), for means of one, two and eight raw weights."""
+    for sandwich in sandwiches[1].values():
+        lower, upper = sandwich.log_weights_forward, sandwich.log_weights_reverse
+        for size in (1, 2, 8):
+            groups = [np.logaddexp.reduce(w.reshape(-1, size), axis=1) - np.log(size) for w in (lower, upper)]
+            for slack in (0.5, 1.0):
+                limit = np.exp(-slack) + 4 * np.sqrt(np.exp(-slack) / len(groups[0]))
+                assert np.mean(groups[0] > CONSTANT + slack) <= limit
+                assert np.mean(-groups[1] < CONSTANT - slack) <= limit
+
+
+def test_the_sandwich_closes_on_the_truth_with_more_temperatures(sandwiches):
+    few, many = sandwiches[1].values()
+    gaps = [-np.mean(s.log_weights_reverse) - np.mean(s.log_weights_forward) for s in (few, many)]  # of single runs
+    assert 0 < gaps[1] < 0.5 * gaps[0]
+    for sandwich in (few, many):
+        assert sandwich.is_bound
+        assert abs(sandwich.lower - CONSTANT) < 4 * sandwich.lower_error
+        assert abs(sandwich.upper - CONSTANT) < 4 * sandwich.upper_error
+    assert abs(many.gap) < 4 * np.hypot(many.lower_error, many.upper_error)
+    assert "stochastic bounds" in str(many)
+
+
+def test_tempered_draws_give_a_consistency_gap_and_no_bound(sandwiches):
+    gap = sandwiches[0](run(METHODS["annealed"]), 24)
+    assert not gap.is_bound
+    assert "consistency gap" in str(gap)
+    assert "not a bound" in str(gap)
+
+
+def test_exact_draws_of_another_shape_are_refused(sandwiches):
+    with pytest.raises(tc.ThermoclineError, match="one more axis"):
+        sandwiches[0](np.zeros(2), 3)
+
+
+def observed(data):
+    """The model x ~ FIRST, y | x ~ N(x[0] - x[1]/2, 0.09): its posterior is Gaussian, its evidence a density of y."""
+    row, prior = np.array([1.0, -0.5]), FACTORS[0] @ FACTORS[0].T
+    variance, centred = row @ prior @ row + 0.09, data - row @ MEANS[0]
+    gain = prior @ row / variance
+    factor = np.linalg.cholesky(prior - np.outer(gain, row @ prior))
+    log_evidence = norm.logpdf(centred, scale=np.sqrt(variance))
+    return target_of(tc.Gaussian(MEANS[0] + gain * centred, factor), log_evidence), log_evidence
+
+
+def simulate(key):
+    key_prior, key_data = jax.random.split(key)
+    x = MEANS[0] + FACTORS[0] @ jax.random.normal(key_prior, (2,))
+    return x, x[0] - 0.5 * x[1] + 0.3 * jax.random.normal(key_data)
+
+
+def test_a_model_validates_itself_on_its_own_data():
+    truths = []
+
+    def target_of_data(data):
+        target, truth = observed(data)
+        truths.append(truth)
+        return target
+
+    method = tc.AnnealedImportance(HMC, betas=np.linspace(0, 1, 24))
+    options: dict[str, Any] = {"base": FIRST, "method": method, "num_runs": 2048, "num_warmup": 120}
+    for seed in (4, 5):
+        sandwich = tc.validate(target_of_data, simulate, seed=seed, progress=False, **options)
+        assert sandwich.is_bound
+        assert abs(sandwich.lower - truths[-1]) < 4 * sandwich.lower_error
+        assert sandwich.upper > truths[-1] - 1
+        assert sandwich.gap < 1
