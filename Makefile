@@ -40,7 +40,7 @@ lint: $(VENV)/.dev
 	$(RUN) -m pyright
 
 test: lint
-	$(RUN) -m pytest -n 2
+	$(RUN) -m pytest -n 2 --dist loadfile
 
 calibrate: $(VENV)/.dev
 	$(RUN) -m tests.calibrate

@@ -77,6 +77,7 @@ def assemble(
         "fitting": fitting,
         "caveats": list(path.target.caveats),
         "labels": _plain_labels(path.target.labels),
+        "observations": of_observations(path.target),
     }
     continuation = Continuation(
         to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
@@ -96,6 +97,14 @@ def assemble(
         {} if known is None else _by_name(_in_coordinates(path.target, known.location[None])[1], squeeze=True),
     )
     return replace(result, log_likelihood=pointwise(path.target, result))
+
+
+def of_observations(target: Target) -> str:
+    """Hash of the observations, whatever they are called, or of all data where the front end cannot tell them."""
+    if not target.observed:
+        return fingerprint.of_arrays(target.data)
+    values = [np.asarray(target.data[name], float) for name in target.observed]
+    return fingerprint.of_arrays(sorted(values, key=lambda array: (array.shape, array.tobytes())))
 
 
 def _plain_labels(labels: Labels | None) -> dict[str, Any]:

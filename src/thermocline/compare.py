@@ -8,6 +8,8 @@ import numpy as np
 from scipy import stats
 
 from thermocline import fingerprint
+from thermocline.checks import verdict_of
+from thermocline.checks.model import without_caveats
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate
 from thermocline.result import Result
@@ -150,7 +152,8 @@ class Comparison:
 def objections(results: Mapping[str, Result]) -> dict[str, str]:
     """Reasons not to compare, in sentences, by what would override them."""
     found = {}
-    doubtful = [f"{name} ({result.verdict})" for name, result in results.items() if result.verdict != "ok"]
+    verdicts = {name: verdict_of(without_caveats(result.checks)) for name, result in results.items()}
+    doubtful = [f"{name} ({verdict})" for name, verdict in verdicts.items() if verdict != "ok"]
     if doubtful:
         found["verdict"] = f"the verdict is not ok for {', '.join(doubtful)}; see result.checks."
     if len({_data_of(result) for result in results.values()}) > 1:
@@ -187,7 +190,7 @@ def _log_weights(names: list[str], prior: Mapping[str, float] | None) -> dict[st
 
 
 def _data_of(result: Result) -> str:
-    return result.info["fingerprint"]["data"]
+    return result.info.get("observations", result.info["fingerprint"]["data"])
 
 
 def _unchecked(results: Mapping[str, Result]) -> list[str]:

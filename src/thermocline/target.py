@@ -31,7 +31,8 @@ class Target:
     program. `constrain(position)`, or `constrain(position, data)`, maps a position to what people
     want to see (a PyTree of named parameters); without it the position itself is shown.
     Front ends fill in the rest: sentences on why the evidence may not be the model's (`caveats`),
-    axes of parameters (`labels`), and the log likelihood of each observation by name.
+    axes of parameters (`labels`), which data are observations (`observed`), and the log likelihood of
+    each observation by name.
     """
 
     log_density: Callable[..., Any] = static()
@@ -41,6 +42,7 @@ class Target:
     prior: Any = None  # a base of the model's own, from which the search for modes may start
     caveats: tuple[str, ...] = static(default=())
     labels: Labels | None = static(default=None)
+    observed: tuple[str, ...] = static(default=())  # which of the data are observations: what models must share
     log_likelihood: Callable[[Any, Any], dict[str, Any]] | None = static(default=None)  # of (position, data)
 
     def __call__(self, position: Any) -> jax.Array:

@@ -62,6 +62,7 @@ def test_a_big_position_keeps_its_precision():
     np.testing.assert_array_equal(slope, exact)
 
 
+@pytest.mark.slow
 def test_sampled_as_any_target_in_single_precision():
     target = tc.from_numpy(Counted(batched=True), START)
     base = tc.Gaussian.diagonal({"a": 0.0, "b": np.zeros(2)}, 1.5)

@@ -8,3 +8,8 @@ def check_model(context: Context) -> list[Check]:
     if not context.has_evidence:
         return []
     return [Check("log Z is the evidence", 0.0, 1.0, "suspect", caveat) for caveat in context.caveats]
+
+
+def without_caveats(checks: tuple[Check, ...]) -> tuple[Check, ...]:
+    """What speaks against the run itself."""
+    return tuple(check for check in checks if check.name != "log Z is the evidence")

@@ -45,6 +45,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
             prior,
             caveats,
             _labels(sites),
+            _observed(sites, observed, call.data),
             functions["log_likelihood"] if any(not _is_factor(sites[name]) for name in observed) else None,
         )
 
@@ -188,6 +189,13 @@ def _caveats(sites: Any) -> tuple[str, ...]:
         if site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
             sentences.append(f"Site {name} is raised to a power (handlers.scale): log Z is not the evidence.")
     return tuple(sentences)
+
+
+def _observed(sites: Any, observed: list[str], data: dict[str, Any]) -> tuple[str, ...]:
+    """The data that are observed as they are, if that is all that is observed."""
+    values = [np.asarray(sites[name]["value"]) for name in observed if not _is_factor(sites[name])]
+    found = [[name for name, leaf in data.items() if np.array_equal(leaf, value)] for value in values]
+    return tuple(names[0] for names in found) if all(found) else ()
 
 
 def _labels(sites: Any) -> Labels:

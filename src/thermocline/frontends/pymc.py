@@ -49,6 +49,7 @@ def from_pymc(model: Any) -> Target:
             None if any("improper" in caveat for caveat in caveats) else _prior(model, graphs, guess, data),
             caveats,
             _labels(model, shown),
+            graphs.observed(),
             graphs.function(model.logp(model.observed_RVs, sum=False), [rv.name for rv in model.observed_RVs])
             if model.observed_RVs
             else None,
@@ -80,6 +81,12 @@ class Graphs:
         names = list(self.values)
         chosen = those_that_trace(lambda leaves: evaluate(dict(zip(names, leaves, strict=True))), self._leaves())
         self.data = {name: self.values[name] for name, use in zip(names, chosen, strict=True) if use}
+
+    def observed(self) -> tuple[str, ...]:
+        """The data that are observed as they are, if that is all that is observed."""
+        held = {id(var): name for name, var in self.variables.items() if name in self.data}
+        names = [held.get(id(self.model.rvs_to_values[rv])) for rv in self.model.observed_RVs]
+        return tuple(name for name in names if name) if all(names) else ()
 
     def _leaves(self) -> list[Any]:
         return [jnp.asarray(value) for value in self.values.values()]

@@ -142,7 +142,7 @@ def _target(
 
     zeros = {name: np.zeros(shape) for name, shape in unconstrained.shapes.items()}
     start = first_position(log_density, zeros, data)
-    return Target(log_density, start, data, constrain, None, caveats, None, log_likelihood)
+    return Target(log_density, start, data, constrain, None, caveats, log_likelihood=log_likelihood)
 
 
 def _check_size(unconstrained: Layout) -> None:
