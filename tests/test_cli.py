@@ -36,7 +36,7 @@ def make():
 '''
 SMALL = ["--base", "laplace", "--num-chains", "4"]
 LENGTH = ["--num-draws", "400"]
-LONG = ["--num-draws", "20000"]
+LONG = ["--num-draws", "60000"]
 
 
 def run(*words: str):
@@ -162,6 +162,7 @@ def test_help_tells_a_newcomer_what_there_is():
         assert word in plain
 
 
+@pytest.mark.slow
 def test_interrupted_runs_are_resumed_to_the_same_answer(folder, tmp_path):
     words = ["run", f"{folder}/model.py:target", *SMALL, *LONG, "--json", "--no-progress", "--checkpoint"]
     command = [sys.executable, "-m", "thermocline.cli", *words, str(tmp_path / "kept")]

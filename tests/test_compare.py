@@ -128,7 +128,8 @@ def test_targets_without_data_are_compared_with_a_note(results):
     from thermocline import fingerprint
 
     marks = results["flat"].info["fingerprint"] | {"data": fingerprint.of_arrays(None)}
-    bare = with_verdict_ok(replace(results["flat"], info=results["flat"].info | {"fingerprint": marks}))
+    info = results["flat"].info | {"fingerprint": marks, "observations": fingerprint.of_arrays(None)}
+    bare = with_verdict_ok(replace(results["flat"], info=info))
     assert "could not be checked" in tc.compare({"a": bare, "b": bare}).notes[0]
     assert tc.compare(of_same_data(results["flat"])).notes == ()
 

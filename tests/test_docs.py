@@ -15,9 +15,10 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FETCHED = re.compile(r'<(?:script|img|link)[^>]*(?:src|rel="stylesheet" href)="(http[^"]*)"')
 PAGES = ("index.md", "extending.md")
+SLOW = ("extending.md",)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in PAGES])
 def test_examples_run(page, tmp_path, monkeypatch, capsys):
     """The code of a page, in order, as one program; its assertions are part of it."""
     monkeypatch.chdir(tmp_path)

@@ -83,6 +83,7 @@ def test_it_is_a_sequence_of_results(results):
         results[10]
 
 
+@pytest.mark.slow
 def test_a_target_alone_agrees_with_sample(results):
     datum = {name: leaf[3] for name, leaf in data_of().items()}
     target = replace(TARGET, data=datum)
@@ -164,6 +165,7 @@ def test_a_run_can_go_on(results):
     assert longer.log_evidence.standard_error < results[3].log_evidence.standard_error
 
 
+@pytest.mark.slow
 def test_one_base_for_all_and_targets_with_an_edge():
     """-inf below the datum: the base's mass above it enters the evidence, with its error."""
     edges = np.linspace(-1, 1, 5)
@@ -175,6 +177,7 @@ def test_one_base_for_all_and_targets_with_an_edge():
     assert np.all(np.abs(some.log_evidences.value - truths) < 5 * some.log_evidences.standard_error)
 
 
+@pytest.mark.slow
 def test_a_method_without_evidence_and_another_group_size():
     """Another width of the program changes rounding only."""
     some, other = (run(data_of(), method=tc.Untempered(), num_warmup=0, group_size=size) for size in (16, 4))

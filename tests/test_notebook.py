@@ -12,6 +12,7 @@ from thermocline.progress import running_answer
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.ipynb"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs_and_shows_what_it_does(path):
     nbformat = pytest.importorskip("nbformat")
@@ -50,7 +51,9 @@ def test_the_running_answer_is_the_evidence_so_far():
     generator = np.random.default_rng(0)
     weights = generator.normal(size=(2, 40)) * 0.1
     zeros = np.zeros((2, 40))
-    draws = Draws(zeros[..., None], zeros, weights, weights + 1.0, zeros, zeros, zeros, zeros, zeros, zeros)
+    stages = np.zeros((2, 40, 2, 0))
+    rest = zeros, zeros, zeros, zeros, zeros, stages, zeros
+    draws = Draws(zeros[..., None], zeros, weights, weights + 1.0, zeros, *rest)
     assert running_answer([draws], -3.0).startswith("log Z -1.98")
     assert running_answer([Draws(*(leaf[:, :4] for leaf in draws))], -3.0) is None
     assert running_answer([draws._replace(log_weight_base=zeros - np.inf)], 0.0) is None

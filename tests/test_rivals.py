@@ -65,6 +65,7 @@ def test_evidence_and_mean_are_right(finished):
     assert not result.is_joint
 
 
+@pytest.mark.slow
 def test_swapping_base_and_target_flips_the_sign(finished):
     method, forward = finished
     backward = run(method, target_of(FIRST, -CONSTANT), base=SECOND)
@@ -79,6 +80,7 @@ def test_one_seed_one_answer_for_any_chunk_size(finished):
     assert not np.any(run(method, seed=6).draws.position == result.draws.position)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["pilot", "run"])
 def test_an_interrupted_run_resumes(finished, part, tmp_path, monkeypatch):
     method, result = finished
@@ -116,6 +118,7 @@ def test_what_needs_beta_says_so(finished):
             ask()
 
 
+@pytest.mark.slow
 def test_off_the_support_of_the_target(finished):
     method, _ = finished
     edge, deviation = 0.5, FACTORS[1][0, 0]
@@ -162,6 +165,7 @@ def test_a_schedule_that_does_not_rise_from_0_to_1_is_refused():
             run(tc.AnnealedImportance(HMC, betas=betas), num_draws=8)
 
 
+@pytest.mark.slow
 def test_tempered_transitions_draw_from_the_target_and_give_no_evidence():
     result = run(tc.TemperedTransitions(HMC, num_temperatures=12), num_draws=300)
     mean = result.expectation(lambda x: x[0])
@@ -171,6 +175,7 @@ def test_tempered_transitions_draw_from_the_target_and_give_no_evidence():
     assert 0.2 < result.draws.jump_acceptance.mean() < 0.95
 
 
+@pytest.mark.slow
 def test_counts_agree_with_the_rao_blackwellised_ratio_and_know_less():
     method = tc.SimulatedTempering(HMC, betas=tc.sigmoidal_betas(6), neighbours=True)
     result = run(method, num_draws=800)
@@ -185,6 +190,7 @@ def test_counts_need_a_ladder(finished):
         tc.count_based_evidence(finished[1])
 
 
+@pytest.mark.slow
 def test_path_sampling_with_any_prior_of_beta():
     law = tc.Continuous.from_prior(lambda beta: 1.5 * beta - 0.3 * np.cos(6 * beta))
     result = run(tc.GibbsTempering(HMC, law), num_draws=1500)
@@ -194,6 +200,7 @@ def test_path_sampling_with_any_prior_of_beta():
     assert abs(result.log_evidence.z_score(CONSTANT)) < 4
 
 
+@pytest.mark.slow
 def test_a_second_opinion_agrees_or_says_that_it_does_not(finished):
     other = tc.Gaussian(np.array([0.2, 0.1]), np.array([[1.2, 0.0], [0.0, 1.3]]))
     options: dict[str, Any] = {"base": other, "method": tc.GibbsTempering(HMC), "progress": False}

@@ -214,6 +214,7 @@ def untuned():
     return job(method=tc.GibbsTempering(tc.HMC(0.3, num_steps=4), tc.Continuous()), num_warmup=0, num_draws=200)
 
 
+@pytest.mark.slow
 def test_devices_share_keys_and_law(tmp_path):
     alone = untuned()
     for count in (2, 4):

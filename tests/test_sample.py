@@ -21,7 +21,14 @@ def bimodal_result():
     return tc.sample(problem.target, base=problem.base, seed=1, **FIXED)
 
 
-@pytest.mark.parametrize("name", list(PROBLEMS))
+QUICK = ("bimodal", "mixture 2-D", "beta-bernoulli")  # the others compile as long and say the same
+
+
+def quick_or_slow(name):
+    return name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", [quick_or_slow(name) for name in PROBLEMS])
 def test_evidence_and_mean_of_every_problem(name):
     problem = PROBLEMS[name]()
     method = tc.GibbsTempering(mover=tc.HMC(num_steps=problem.num_steps))
@@ -33,7 +40,7 @@ def test_evidence_and_mean_of_every_problem(name):
 
 
 @pytest.mark.parametrize("method", ["joint", "simulated"])
-@pytest.mark.parametrize("name", ["mixture 2-D", "gaussian 5-D", "half-gaussian"])
+@pytest.mark.parametrize("name", [quick_or_slow(name) for name in ("mixture 2-D", "gaussian 5-D", "half-gaussian")])
 def test_other_methods_agree(name, method):
     problem = PROBLEMS[name]()
     result = tc.sample(problem.target, base=problem.base, method=METHODS[method](), seed=5, **FIXED)
@@ -41,6 +48,7 @@ def test_other_methods_agree(name, method):
     assert abs(result.expectation(problem.function).z_score(problem.mean)) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [tc.GibbsTempering(mover=tc.NUTS()), tc.JointTempering(mover=tc.NUTS())])
 def test_nuts_moves_either_method(method):
     problem = mixture()
@@ -64,7 +72,7 @@ def test_untempered_finds_one_mode_and_its_verdict_says_so():
     assert result.verdict == "failed"
 
 
-@pytest.mark.parametrize("offset", [50.0, -50.0])
+@pytest.mark.parametrize("offset", [50.0, pytest.param(-50.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", list(METHODS))
 def test_log_zeta_need_not_be_good(method, offset):
     problem = mixture()
@@ -82,6 +90,7 @@ def test_the_papers_own_law_with_its_log_zeta():
     assert abs(result.log_evidence.z_score(0.0)) < 4
 
 
+@pytest.mark.slow
 def test_a_users_own_prior_of_beta():
     problem = gaussian(3)
     law = tc.Continuous.from_prior(lambda beta: 2.0 * np.sin(3 * beta))
@@ -89,6 +98,7 @@ def test_a_users_own_prior_of_beta():
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
 
 
+@pytest.mark.slow
 def test_the_whole_curve_of_a_prior_to_posterior_path():
     problem = PROBLEMS["beta-binomial"]()
     result = tc.sample(problem.target, base=problem.base, seed=8, num_draws=2000, **QUIET)
@@ -100,6 +110,7 @@ def test_the_whole_curve_of_a_prior_to_posterior_path():
     assert np.all(curve.value <= bounds.upper + 4 * curve.standard_error)
 
 
+@pytest.mark.slow
 def test_thermodynamic_integration_beside_the_ratio(bimodal_result):
     assert abs(tc.thermodynamic_integration(bimodal_result).z_score(0.0)) < 4
     problem = gaussian(3)
@@ -149,6 +160,7 @@ def test_swapping_base_and_target_flips_the_sign():
     assert abs(total.z_score(0.0)) < 4
 
 
+@pytest.mark.slow
 def test_positions_of_any_structure():
     def log_density(position):
         return -0.5 * jnp.sum((position["a"] - 1.0) ** 2) - 0.5 * jnp.sum(position["b"][1] ** 2) / 4

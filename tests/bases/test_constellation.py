@@ -69,6 +69,7 @@ def test_a_blend_draws_each_base_by_its_weight(blend):
     assert abs(share.mean() - 0.25) < 4 * share.std() / np.sqrt(NUMBER)
 
 
+@pytest.mark.slow
 def test_a_constellation_is_a_base_like_any_other(stars):
     """Base and target equal: log Z is exact, and jumps are always accepted."""
     target = tc.Target(lambda x: stars.log_density(x) + 3.0, position(np.zeros(3)))

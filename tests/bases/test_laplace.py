@@ -55,6 +55,7 @@ def test_a_flat_direction_is_given_a_finite_width():
     assert np.isfinite(fit.log_zeta)
 
 
+@pytest.mark.slow
 def test_it_is_a_base_for_sampling():
     problem = gaussian(3)
     result = tc.sample(problem.target, base=fit_laplace, seed=1, num_chains=8, num_draws=100, progress=False)

@@ -72,6 +72,7 @@ def test_without_the_metropolis_test_the_law_changes(double):
     assert scores(method, 0.6)[0] > LIMIT
 
 
+@pytest.mark.slow
 def test_both_modes_are_found_and_there_is_no_evidence(tmp_path):
     problem = bimodal()
     method = tc.experimental.ExtendedHamiltonian(lowest=0.02)

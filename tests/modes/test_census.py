@@ -1,7 +1,7 @@
 """The census of modes: masses two ways against exact ones, visits counted by hand, and what the checks say of it."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -66,10 +66,20 @@ def drawn_evenly(num_chains=8, num_draws=2000):
     return draws_at(position, np.log(3 * WEIGHTS[component])), component
 
 
+class Search(NamedTuple):
+    """What the census asks of a search."""
+
+    unseen: float = 0.01
+    share_converged: float = 1.0
+
+
+SEARCH: Any = Search()
+
+
 @pytest.fixture(scope="module")
 def known() -> KnownModes:
     with jax.enable_x64(True):
-        return known_modes(jax.random.key(3), cast(THREE, "float64"), wrong_fits(), 0.01)
+        return known_modes(jax.random.key(3), cast(THREE, "float64"), wrong_fits(), SEARCH)
 
 
 def test_masses_by_importance_are_exact_within_their_errors(known):
@@ -84,7 +94,7 @@ def test_masses_by_importance_are_exact_within_their_errors(known):
 def test_errors_of_masses_are_calibrated():
     with jax.enable_x64(True):
         target = cast(THREE, "float64")
-        runs = [known_modes(jax.random.key(seed), target, wrong_fits(), 0.0) for seed in range(60)]
+        runs = [known_modes(jax.random.key(seed), target, wrong_fits(), SEARCH) for seed in range(60)]
     z = np.array([(run.log_mass - np.log(WEIGHTS) - CONSTANT) / run.log_mass_error for run in runs])
     assert np.all(np.abs(z.std(axis=0) - 1) < 4 / np.sqrt(2 * 60))
     assert np.all(np.abs(z.mean(axis=0)) < 4 / np.sqrt(60))
