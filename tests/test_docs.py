@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FETCHED = re.compile(r'<(?:script|img|link)[^>]*(?:src|rel="stylesheet" href)="(http[^"]*)"')
 PAGES = ("index.md", "extending.md")
-SLOW = ("extending.md",)
+SLOW = ("extending.md", "index.md")
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in PAGES])

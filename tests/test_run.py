@@ -131,6 +131,7 @@ def kill_after(folder, num_steps, delay, cache):
     assert process.returncode == -signal.SIGKILL, output
 
 
+@pytest.mark.slow
 def test_three_kills_lose_nothing(reference, tmp_path):
     folder, cache, generator = tmp_path / "checkpoint", str(tmp_path / "cache"), random.Random(1)
     for num_steps in (6, 50, 110):  # early in warm-up, late in it, and while sampling

@@ -21,7 +21,7 @@ def bimodal_result():
     return tc.sample(problem.target, base=problem.base, seed=1, **FIXED)
 
 
-QUICK = ("bimodal", "mixture 2-D", "beta-bernoulli")  # the others compile as long and say the same
+QUICK = ("bimodal", "mixture 2-D")  # the others compile as long and say the same
 
 
 def quick_or_slow(name):
@@ -39,6 +39,7 @@ def test_evidence_and_mean_of_every_problem(name):
     assert result.info["num_gradients"] < 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["joint", "simulated"])
 @pytest.mark.parametrize("name", [quick_or_slow(name) for name in ("mixture 2-D", "gaussian 5-D", "half-gaussian")])
 def test_other_methods_agree(name, method):

@@ -13,7 +13,7 @@ from tests.frontends.conjugate import CASES, COUNTS, TARGETS, TRIALS, A, B, Case
 NO_COMPILER = pytest.mark.skipif(
     shutil.which("c++") is None, reason="Stan models need a C++ compiler, and none is here"
 )
-FRONT_ENDS = ["numpyro", "pymc", pytest.param("stan", marks=NO_COMPILER)]
+FRONT_ENDS = ["numpyro", "pymc", pytest.param("stan", marks=[NO_COMPILER, pytest.mark.slow])]  # a minute to compile
 
 
 @pytest.mark.parametrize("front_end", FRONT_ENDS)
