@@ -43,7 +43,12 @@ def run(method, target=None, *, base=FIRST, seed=5, num_draws=NUM_DRAWS, **optio
     return tc.sample(target, base=base, method=method, seed=seed, num_draws=num_draws, **QUIET, **options)
 
 
-@pytest.fixture(scope="module", params=list(METHODS))
+def quick_or_slow(name):
+    """Sequential Monte Carlo compiles longest, and its weights are tested in the conformance suite."""
+    return pytest.param(name, marks=pytest.mark.slow) if name == "sequential" else name
+
+
+@pytest.fixture(scope="module", params=[quick_or_slow(name) for name in METHODS])
 def finished(request):
     return METHODS[request.param], run(METHODS[request.param])
 
