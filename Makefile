@@ -7,6 +7,8 @@ RUN := $(VENV)/bin/python
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
 	@echo "make bases      every fit of a base on three targets, side by side (about 20 minutes)"
+	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
+	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
 	@echo "make test       set up, then lint, type-check and test"
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method (about an hour)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
@@ -31,6 +33,9 @@ $(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
 
 demo: $(VENV)/.report
 	$(RUN) experiments/bimodal/run.py --out build/demo
+
+paper-%: $(VENV)/.experiments
+	$(RUN) -m experiments.$*.run $(if $(QUICK),--quick)
 
 bases: $(VENV)/.report
 	$(RUN) experiments/bases/run.py --out build/bases
