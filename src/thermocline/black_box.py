@@ -8,19 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import BaseFit, Mixture
+from thermocline.bases import BaseFit
 from thermocline.bases.advi import fit_advi
 from thermocline.bases.optimise import climb
 from thermocline.bases.population import Population, adapt_population, draw_population, learn_from
 from thermocline.choice import (
-    GOOD_SHARE,
+    WORTH_A_SHAPE,
     Knowledge,
-    broadened,
     chosen_base,
     divergence,
     gaussian_of,
     has_many_modes,
+    piloting,
     reshaped,
+    tailed,
 )
 from thermocline.explore import Exploration, Lengths, explore, resampled
 from thermocline.methods import GibbsTempering
@@ -41,7 +42,9 @@ from thermocline.target import Target, check_target
 
 POOR_SHARE = 0.02  # below which fits at optima are not to be relied on
 WIDEST_FIT = 1e50  # deviation beyond which a variational fit has run off
+NEARLY_ALL = 0.7  # effective share of the fits' own draws from which they need no pilot: these see only what fits cover
 MOST_PILOTS = 3
+SETTLED = 0.1  # nats of divergence from the target at which a mixture follows its shape
 MOST_PILOTS_BETWEEN_STARS = 2  # each is dear there
 PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
 WORTH_A_PILOT = 0.5  # nats of divergence from the target that one pilot saved for another to follow
@@ -74,7 +77,7 @@ def fit_in_rounds(target: Target, seed: int, target_error: float, reporter: Repo
         return fit_constellation(known, target, seed, target_error, reporter)
     fit = chosen_base(known, target, target_error)
     for pilot in range(MOST_PILOTS):
-        if pilot == 0 and known.pool.effective_share > GOOD_SHARE:
+        if pilot == 0 and known.pool.effective_share > NEARLY_ALL:
             break
         reporter.phase("pilot", None)
         known = after_pilot(known, target, fit, seed + pilot + 1, reporter)
@@ -82,9 +85,34 @@ def fit_in_rounds(target: Target, seed: int, target_error: float, reporter: Repo
         if divergence(known.pool, before.base, target) - divergence(known.pool, fit.base, target) < WORTH_A_PILOT:
             break
     fit = fit._replace(num_gradients=known.num_gradients, story=known.story)
+    fit = tailed(known.pool, fit, target)
     if known.has_piloted:
-        fit = reshaped(jax.random.key(seed), known, fit, target)
+        fit = followed(known, fit, target, target_error, seed, reporter)
     return fit._replace(modes=(known.found, known.fits))
+
+
+def followed(
+    known: Knowledge, fit: BaseFit, target: Target, target_error: float, seed: int, reporter: Reporter
+) -> BaseFit:
+    """A mixture laid along the pool where that is far better, and laid anew while pilots from it find more mass.
+
+    A pilot from a poor base goes only part of the way along an arm; one from a mixture that ends there goes on.
+    """
+    key = jax.random.key(seed)
+    fit, is_shaped = reshaped(key, known.pool, fit, target, WORTH_A_SHAPE)
+    for pilot in range(MOST_PILOTS if is_shaped else 0):
+        reporter.phase("pilot", None)
+        base = cast(fit.base, str(known.pool.position.dtype))
+        population = draw_population(jax.random.fold_in(key, pilot), target, base)
+        went = explore(seed + 100 + pilot, target, base, fit.log_zeta, GibbsTempering(), PILOT, reporter)
+        pool = pooled(population, base, went, target)
+        spent = fit.num_gradients + gradients_of(went) + population.log_weight.size
+        gain, missed = pool.log_evidence - population.log_evidence, divergence(pool, base, target)
+        fit = fit._replace(num_gradients=spent)
+        fit, is_shaped = reshaped(jax.random.fold_in(key, 100 + pilot), pool, fit, target, 0.0)
+        if not is_shaped or (abs(gain) < target_error / 5 and missed < SETTLED):
+            break
+    return fit
 
 
 def fit_constellation(known: Knowledge, target: Target, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
@@ -172,8 +200,7 @@ def with_variational(target: Target, found: Found, variational: LocalFit, seed: 
 
 def after_pilot(known: Knowledge, target: Target, fit: BaseFit, seed: int, reporter: Reporter) -> Knowledge:
     """A short run on the path from the present base, and what it adds."""
-    base = broadened(fit.base) if isinstance(fit.base, Mixture) else fit.base
-    base = cast(base, str(known.pool.position.dtype))
+    base = cast(piloting(fit.base), str(known.pool.position.dtype))
     went = explore(seed, target, base, fit.log_zeta, GibbsTempering(), PILOT, reporter)
     found = find_modes(target, resampled(went, seed), known.found)
     fresh = [f for f in local_fits(found) if f.found_by == "draws" and is_new(f, known.fits)]

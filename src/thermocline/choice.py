@@ -10,7 +10,7 @@ from thermocline.bases import BaseFit, Gaussian, Mixture, StudentT
 from thermocline.bases.clusters import cluster
 from thermocline.bases.expectation_maximisation import mixture_of_clusters
 from thermocline.bases.moments import fit_moments
-from thermocline.bases.population import Population, adapt_population, has_lost_no_mass, learn_from
+from thermocline.bases.population import Population, adapt_population, learn_from
 from thermocline.bases.weighted import weighted_draws_of
 from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, evened, mixture_of
 from thermocline.modes.search import Found
@@ -18,10 +18,11 @@ from thermocline.precision import to_numpy
 from thermocline.target import Target
 
 MANY_UNSEEN = 0.02  # chance of a new mode at the next start from which a list of modes is hopeless
-GOOD_SHARE = 0.3  # effective share of a fit's own draws from which it needs no pilot
+FAIR_SHARE = 0.1  # effective share of a mixture's own draws from which it follows a shape
 NUM_SHAPING = 15  # components laid along a shape
 BROAD_WEIGHT = 0.05  # of the component that goes on looking for modes between and around those known
 WORTH_A_COMPONENT = 0.05  # nats of divergence from the target that each must save, for it is paid for at every step
+WORTH_A_SHAPE = WORTH_A_COMPONENT * (1 + NUM_SHAPING)
 FEWEST_EFFECTIVE = 50  # draws of the pool that must count for it to tell
 
 
@@ -42,47 +43,76 @@ def has_many_modes(found: Found) -> bool:
 
 
 def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFit:
-    """The Gaussian with the pool's moments, or what is closer: for one mode Student's t, for more a mixture.
+    """The Gaussian with the pool's moments, or a mixture with a component for each mode if that is closer.
 
     Divergences are measured on the pool, which holds draws of all fits and pilots. Where the pool cannot tell,
     because few of its draws count, the fits stand as they are.
     """
     pool, size = known.pool, known.pool.effective_share * known.pool.log_weight.size
-    everything = mixture_of(evened(known.fits), target.initial_position)
+    everything = mixture_of(evened(known.fits), target.initial_position, at_least=1)
     if size < FEWEST_EFFECTIVE:
         return BaseFit(everything if len(known.fits) > 1 else everything.component(0), pool.log_evidence)
     kept = pruned(known.fits, target_error / 10)
     gaussian = gaussian_of(pool, target)
-    other = heavy_tailed(gaussian) if len(kept) == 1 else mixture_of(kept, target.initial_position)
+    if len(kept) == 1:
+        return BaseFit(gaussian, pool.log_evidence)
+    other = mixture_of(kept, target.initial_position, at_least=1)
     saved = divergence(pool, gaussian, target) - divergence(pool, other, target)
     return BaseFit(other if saved > WORTH_A_COMPONENT * (1 + len(kept)) else gaussian, pool.log_evidence)
 
 
-def reshaped(key: jax.Array, known: Knowledge, fit: BaseFit, target: Target) -> BaseFit:
-    """The base, or a mixture that follows the shape of the pool, where it covers the target far better.
+def reshaped(
+    key: jax.Array, pool: Population, fit: BaseFit, target: Target, worth: float
+) -> tuple[BaseFit, bool]:
+    """The base, or a mixture that follows the shape of the pool where that saves so many nats; and whether it does.
 
     Arms, rings and necks are no modes, but Gaussians can be laid along them. The mixture goes on to learn from its own
-    draws, which must find as much mass as the pool has.
+    draws; that it has lost nothing on the way shows in its divergence from the target on the pool.
     """
-    pool = known.pool
     if pool.effective_share * pool.log_weight.size < NUM_SHAPING * FEWEST_EFFECTIVE / 4:
-        return fit
+        return fit, False
     draws = weighted_draws_of((pool.position, pool.log_weight), target.initial_position)
     first = broadened(mixture_of_clusters(cluster(draws, NUM_SHAPING, 0, 0), draws))
     first = learn_from(first, pool.position, pool.log_weight)
     mixture, population, cost = adapt_population(key, target, first)
     saved = divergence(pool, fit.base, target) - divergence(pool, mixture, target)
-    is_whole = has_lost_no_mass(population, pool) and population.effective_share > GOOD_SHARE
-    if not (is_whole and saved > WORTH_A_COMPONENT * (1 + NUM_SHAPING)):
-        return fit._replace(num_gradients=fit.num_gradients + cost)
+    if population.effective_share < FAIR_SHARE or saved < worth:
+        return fit._replace(num_gradients=fit.num_gradients + cost), False
     story = f"A mixture of {NUM_SHAPING + 1} follows its shape: {population.effective_share:.0%} of its draws count."
-    return BaseFit(mixture, population.log_evidence, fit.num_gradients + cost, story=(*fit.story, story))
+    heavy = Mixture(heavy_tailed(mixture.components), mixture.log_weights)
+    return BaseFit(heavy, population.log_evidence, fit.num_gradients + cost, story=(*fit.story, story)), True
 
 
 def heavy_tailed(gaussian: Gaussian) -> StudentT:
-    """Student's t with the moments of a Gaussian: for one mode with arms or necks that no Gaussian reaches."""
-    degrees = StudentT(gaussian.mean, gaussian.scale_tril).degrees_of_freedom
-    return StudentT(gaussian.mean, np.sqrt(1 - 2 / degrees) * np.asarray(gaussian.scale_tril))
+    """Student's t with the moments of a Gaussian, or of each of a stack: for arms and necks beyond its reach."""
+    degrees = 7.0
+    narrower = np.sqrt(1 - 2 / degrees)
+    return StudentT(
+        gaussian.mean,
+        narrower * np.asarray(gaussian.scale_tril),
+        degrees,
+        None if gaussian.whitening is None else np.asarray(gaussian.whitening) / narrower,
+    )
+
+
+def tailed(pool: Population, fit: BaseFit, target: Target) -> BaseFit:
+    """A Gaussian or a mixture of them, or the same of Student's t where that is closer to the target."""
+    base = fit.base
+    if isinstance(base, Gaussian):
+        heavy: Any = heavy_tailed(base)
+    else:
+        heavy = Mixture(heavy_tailed(base.components), base.log_weights)
+    return fit._replace(base=min(base, heavy, key=lambda base: divergence(pool, base, target)))
+
+
+def piloting(base: Gaussian | Mixture) -> Mixture:
+    """For a pilot: the base as Student's t, with one more over all of it that looks for what lies around.
+
+    Of whatever base, it has the form of a mixture that follows a shape: pilots share their programs with it.
+    """
+    mixture = Mixture.of([base], [0.0]) if isinstance(base, Gaussian) else base
+    mixture = broadened(mixture)
+    return Mixture(heavy_tailed(mixture.components), mixture.log_weights)
 
 
 def gaussian_of(pool: Population, target: Target) -> Gaussian:
@@ -99,14 +129,15 @@ def pruned(fits: list[LocalFit], most_lost: float) -> list[LocalFit]:
 
 
 def broadened(mixture: Mixture) -> Mixture:
-    """The mixture with a broad component over all of it, which goes on looking for modes; if there is room for one."""
+    """The mixture with a broad component over all of it, which goes on looking for modes"""
     number = mixture.num_components
-    if number == len(mixture.log_weights):
+    if number == MOST_COMPONENTS:
         return mixture
     gaussian = fit_moments(mixture).base
     broad = Gaussian(gaussian.mean, np.sqrt(2.0) * np.asarray(gaussian.scale_tril)).whitened()
     log_weights = np.append(mixture.log_weights[:number] + np.log1p(-BROAD_WEIGHT), np.log(BROAD_WEIGHT))
-    return Mixture.of([*(mixture.component(i).whitened() for i in range(number)), broad], log_weights)
+    components = [*(mixture.component(i).whitened() for i in range(number)), broad]
+    return Mixture.of(components, log_weights, at_least=NUM_SHAPING + 1)
 
 
 def divergence(pool: Population, base: Any, target: Target) -> float:

@@ -3,6 +3,8 @@ r"""Scale factors $L$ of a covariance $LL^\top$: a vector is a diagonal, a matri
 A Gaussian base and the metric of a mover are both one of these.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -15,6 +17,11 @@ def multiply(scale: jax.Array, vector: jax.Array) -> jax.Array:
 def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
     """L⁻¹ v, by a product: mapped over many vectors, triangular solves are slow on CPUs and can hang on two cores."""
     return vector / scale if scale.ndim == 1 else inverse(scale) @ vector
+
+
+def whiten(base: Any, vector: jax.Array) -> jax.Array:
+    """L⁻¹ v of a base, by the inverse that it keeps if it does."""
+    return solve(base.scale_tril, vector) if base.whitening is None else base.whitening @ vector
 
 
 def inverse(scale: jax.Array) -> jax.Array:

@@ -50,8 +50,7 @@ class Gaussian:
         )
 
     def log_density(self, position: Any) -> jax.Array:
-        centred = ravel_pytree(position)[0] - ravel_pytree(self.mean)[0]
-        white = linear.solve(self.scale_tril, centred) if self.whitening is None else self.whitening @ centred
+        white = linear.whiten(self, ravel_pytree(position)[0] - ravel_pytree(self.mean)[0])
         return -0.5 * (white @ white + white.size * jnp.log(2 * jnp.pi)) - linear.log_determinant(self.scale_tril)
 
     def sample(self, key: jax.Array) -> Any:

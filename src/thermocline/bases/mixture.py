@@ -26,11 +26,12 @@ class Mixture:
     log_weights: Any
 
     @classmethod
-    def of(cls, components: Sequence[NormalisedDensity], log_weights: Any) -> "Mixture":
-        """From a list of bases and their log weights, which are normalised here."""
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *_padded(components))
+    def of(cls, components: Sequence[NormalisedDensity], log_weights: Any, *, at_least: int = 1) -> "Mixture":
+        """From a list of bases and their log weights, which are normalised here; with room for so many."""
+        padded = _padded(components, at_least)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *padded)
         log_weights = np.asarray(log_weights, float)
-        room = np.full(len(_padded(components)), -np.inf)
+        room = np.full(len(padded), -np.inf)
         room[: len(components)] = log_weights - np.logaddexp.reduce(log_weights)
         return cls(stacked, room)
 
@@ -80,8 +81,8 @@ class Mixture:
         return jax.vmap(lambda base: ravel_pytree(base.mean)[0])(self.components)
 
 
-def _padded(components: Sequence[Any]) -> list[Any]:
+def _padded(components: Sequence[Any], at_least: int) -> list[Any]:
     """Repeats of the first component make up the next size."""
     number = len(components)
-    size = next((size for size in SIZES if size >= number), number)
+    size = next((size for size in SIZES if size >= max(number, at_least)), number)
     return [*components, *[components[0]] * (size - number)]

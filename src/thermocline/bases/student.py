@@ -10,7 +10,7 @@ from jax.scipy.special import gammaln
 
 from thermocline import linear
 from thermocline.errors import ThermoclineError
-from thermocline.pytree import pytree
+from thermocline.pytree import pytree, static
 
 FEWEST_DEGREES = 2.0  # at which the variance is infinite
 
@@ -26,29 +26,36 @@ class StudentT:
 
     mean: Any
     scale_tril: Any
-    degrees_of_freedom: Any = 7.0
+    degrees_of_freedom: float = static(default=7.0)
+    whitening: Any = None  # the inverse of `scale_tril`, as a Gaussian may have it
 
     def __post_init__(self) -> None:
         degrees = self.degrees_of_freedom
-        if isinstance(degrees, int | float | np.generic | np.ndarray) and np.any(np.asarray(degrees) <= FEWEST_DEGREES):
+        if not (isinstance(degrees, int | float | np.number) and degrees > FEWEST_DEGREES):
             raise ThermoclineError(
-                f"degrees_of_freedom is {degrees}; a t base needs more than 2 for a finite variance (by default 7)."
+                f"degrees_of_freedom is {degrees}; "
+                "a t base needs a number of more than 2, for a finite variance (by default 7)."
             )
 
     def log_density(self, position: Any) -> jax.Array:
-        white = linear.solve(self.scale_tril, ravel_pytree(position)[0] - ravel_pytree(self.mean)[0])
+        white = linear.whiten(self, ravel_pytree(position)[0] - ravel_pytree(self.mean)[0])
         degrees, total = self.degrees_of_freedom, self.degrees_of_freedom + white.size
         log_constant = gammaln(total / 2) - gammaln(degrees / 2) - 0.5 * white.size * jnp.log(degrees * jnp.pi)
         shape = -0.5 * total * jnp.log1p(white @ white / degrees)
         return log_constant + shape - linear.log_determinant(self.scale_tril)
 
     def sample(self, key: jax.Array) -> Any:
+        """Of a whole number of degrees, with chi squared as a sum of squares, which compiles in half the time."""
         flat, unravel = ravel_pytree(self.mean)
-        key_normal, key_width = jax.random.split(key)
-        degrees = jnp.asarray(self.degrees_of_freedom, flat.dtype)
-        width = jnp.sqrt(degrees / jax.random.chisquare(key_width, degrees, dtype=flat.dtype))
-        normal = jax.random.normal(key_normal, flat.shape, flat.dtype)
-        return unravel(flat + width * linear.multiply(self.scale_tril, normal))
+        degrees, size = self.degrees_of_freedom, flat.size
+        if degrees == round(degrees):
+            normal = jax.random.normal(key, (size + round(degrees),), flat.dtype)
+            chi_squared = jnp.sum(normal[size:] ** 2)
+        else:
+            key_normal, key_width = jax.random.split(key)
+            normal = jax.random.normal(key_normal, (size,), flat.dtype)
+            chi_squared = jax.random.chisquare(key_width, degrees, dtype=flat.dtype)
+        return unravel(flat + jnp.sqrt(degrees / chi_squared) * linear.multiply(self.scale_tril, normal[:size]))
 
     def moments(self) -> tuple[jax.Array, jax.Array]:
         """Exact mean and variances of the ravelled position."""

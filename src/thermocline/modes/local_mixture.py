@@ -17,6 +17,7 @@ from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
 MOST_COMPONENTS = SIZES[-1]
+LEARNING_SIZE, MOST_DIMENSIONS_WITH_ROOM = 16, 64
 FLAT_FOR_LAPLACE = 1e-5  # curvature, relative to the largest, at which Laplace's formula says nothing of a mass
 LEAST_EIGENVALUE = 1e-10  # of the correlations of a fit
 SAME_FIT = 0.5  # Bhattacharyya's distance below which two fits are of one mode
@@ -94,12 +95,17 @@ def is_new(fit: LocalFit, known: list[LocalFit]) -> bool:
     return all(bhattacharyya_distance(fit, other) > SAME_FIT for other in known)
 
 
-def mixture_of(fits: list[LocalFit], like: Any) -> Mixture:
-    """The fits as one base on the PyTree of `like`, with weights in proportion to their masses."""
+def mixture_of(fits: list[LocalFit], like: Any, *, at_least: int | None = None) -> Mixture:
+    """The fits as one base on the PyTree of `like`, with weights in proportion to their masses.
+
+    Unless told otherwise it has room for as many components as any that are learned with, so that a search
+    compiles its programs once; in many dimensions room is dearer than compiling.
+    """
+    at_least = at_least or (LEARNING_SIZE if fits[0].mean.size <= MOST_DIMENSIONS_WITH_ROOM else 1)
     unravel = ravel_pytree(like)[1]
     means = [to_numpy(unravel(jnp.asarray(fit.mean))) for fit in fits]
     components = [Gaussian.from_covariance(mean, fit.covariance) for mean, fit in zip(means, fits, strict=True)]
-    return Mixture.of(components, [fit.log_mass for fit in fits])
+    return Mixture.of(components, [fit.log_mass for fit in fits], at_least=at_least)
 
 
 def conditioned(covariance: np.ndarray) -> np.ndarray:
