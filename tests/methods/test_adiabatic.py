@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import thermocline as tc
 from tests.conformance.exact import CONSTANT, FACTORS, LOG_ZETA, MEANS, conditional, path_between_gaussians, z_score
@@ -101,6 +102,7 @@ def test_weights_correct_what_the_flow_alone_gets_wrong(double):
     assert z_score(moments) > 8  # as first published, without weights
 
 
+@pytest.mark.slow
 def test_the_verdict_is_never_ok():
     target = tc.Target(lambda x, data: data.log_density(x) + CONSTANT, np.zeros(2), tc.Gaussian(MEANS[1], FACTORS[1]))
     options = {"num_chains": 8, "num_warmup": 120, "num_draws": 160, "progress": False, "seed": 3}
