@@ -13,6 +13,8 @@ from tests.conformance.exact import CONSTANT, FACTORS, MEANS
 from thermocline.checkpoint import Checkpoint
 from thermocline.estimators.stages import stepping_stones, swap_rejections
 from thermocline.methods.pilot import equidistant_betas, rounded_up
+from thermocline.movers import metric_of
+from thermocline.paths import Rungs
 from thermocline.paths.reweighting import Curve
 
 HMC = tc.HMC(num_steps=3)
@@ -148,6 +150,31 @@ def test_replicas_travel_and_share_the_barrier():
     assert "stepping stones" in result.summary()
 
 
+def test_the_number_of_replicas_follows_the_measured_barrier(double):
+    method = tc.ParallelTempering(HMC)
+    tuning = method.initial_tuning(metric_of(jnp.ones(2)), jnp.zeros(8))
+    for size, barrier, number in ((8, 3.4, None), (8, 6.8, 16), (12, 3.4, None), (16, 3.4, 8), (8, 7.0, 16)):
+        betas = jnp.linspace(0.0, 1.0, size) ** 2
+        resized = method.resized(tuning._replace(law=Rungs(betas, barrier=jnp.asarray(barrier))))
+        assert (None if resized is None else resized.law.betas.size) == number
+    assert np.asarray(resized.law.betas)[[0, -1]].tolist() == [0.0, 1.0]
+    assert np.all(np.diff(resized.law.betas) > 0)
+    assert tc.ParallelTempering(HMC, num_replicas=8).is_sized
+
+
+@pytest.mark.slow
+def test_too_few_replicas_at_first_become_enough(monkeypatch):
+    """A pilot that finds hardly any barrier on a path that has one."""
+    monkeypatch.setattr("thermocline.methods.parallel_tempering.thermodynamic_length", lambda curve: 0.1)
+    narrow = tc.Gaussian(np.array([3.0, -2.0]), 0.02 * FACTORS[1])
+    result = run(tc.ParallelTempering(HMC), target_of(narrow), num_draws=100)
+    barrier = swap_rejections(result.draws).sum()
+    number = len(result.law.betas)
+    assert barrier > 3.6  # more than eight replicas are made for
+    assert number >= 2 * barrier
+    assert abs(result.log_evidence.z_score(CONSTANT)) < 4
+
+
 def test_temperatures_lie_at_equal_divergences(double):
     betas = jnp.linspace(0, 1, 1001)
     speed = 10 / (0.01 + betas[:-1])  # a path that is long near the base
@@ -178,6 +205,38 @@ def test_tempered_transitions_draw_from_the_target_and_give_no_evidence():
     assert abs(mean.z_score(MEANS[1][0])) < 4
     assert result.log_evidence is None
     assert 0.2 < result.draws.jump_acceptance.mean() < 0.95
+
+
+OTHERS: dict[str, Any] = {
+    "transitions": tc.TemperedTransitions(HMC, num_temperatures=12),
+    "extended": tc.experimental.ExtendedHamiltonian(tc.experimental.Langevin(num_steps=3)),
+    "adiabatic": tc.experimental.AdiabaticMonteCarlo(HMC),
+    "resized parallel": tc.ParallelTempering(HMC),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_others_repeat_resume_save_and_go_on(name, tmp_path, monkeypatch):
+    method = OTHERS[name]
+    result = run(method)
+    assert_same(run(method, chunk_size=7), result)
+    store, count, folder = Checkpoint.store, iter(range(14)), tmp_path / "run"
+
+    def interrupted(self, *arguments):
+        store(self, *arguments)
+        if next(count, None) is None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "store", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(method, checkpoint=folder, chunk_size=16)
+    assert_same(run(method, checkpoint=folder, chunk_size=16), result)
+    result.save(tmp_path / "run.nc")
+    loaded = tc.load(tmp_path / "run.nc")
+    assert loaded.checks == result.checks
+    assert_same(tc.extend(loaded, target_of(), num_draws=40, progress=False), run(method, num_draws=NUM_DRAWS + 40))
 
 
 @pytest.mark.slow

@@ -76,6 +76,7 @@ def assemble(
         "warmup_gradients": outcome.warmup_gradients,
         "fitting": fitting,
         "caveats": list(path.target.caveats),
+        "biases": list(getattr(method, "biases", ())),
         "labels": _plain_labels(path.target.labels),
         "observations": of_observations(path.target),
     }

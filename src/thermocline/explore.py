@@ -12,7 +12,7 @@ from thermocline.bases.weighted import systematic_resample
 from thermocline.checkpoint import Checkpoint
 from thermocline.draws import Draws
 from thermocline.estimators import Estimate
-from thermocline.methods import Method, Piloted
+from thermocline.methods import Method, Piloted, Rehearsed
 from thermocline.modes.search import GROUP
 from thermocline.movers import metric_of
 from thermocline.paths import Path
@@ -25,6 +25,7 @@ from thermocline.run import Outcome, run
 from thermocline.schedule import Schedule
 from thermocline.target import Target
 
+MOST_REHEARSALS, REHEARSAL = 4, 0.25  # of a method that sets its size by them, and the length of each in its warm-up
 NUM_KEPT = 1024  # draws of a warm-up round that adaptation sees, over all chains
 
 
@@ -62,7 +63,7 @@ def explore(
 ) -> Exploration:
     """Run `method` on the path from `base` to `target`; both are already of the precision in force.
 
-    A method that takes in the whole path with one step is warmed up by its pilot first.
+    A method that takes in the whole path with one step is warmed up by its pilot first, and may rehearse.
     """
     key_base, key_start, key_run = keys_of(seed)
     path, base_draws, log_support = prepare(key_base, target, base, log_zeta)
@@ -70,24 +71,35 @@ def explore(
     pilot = method.pilot if isinstance(method, Piloted) else method
     tuning, visits_base = first_tuning(pilot, metric, base_draws.log_ratio)
     positions, num_kept = starts(base_draws, lengths.num_chains), max(NUM_KEPT // lengths.num_chains, 8)
-    store, num_warmup, before = checkpoint(path), lengths.num_warmup, None
+    store, num_warmup, before = checkpoint(path), lengths.num_warmup, []
+
+    def learn(method: Method, tuning: Any, num_warmup: int, name: str) -> Any:
+        """The tuning after a warm-up whose draws are not used."""
+        outcome = run(
+            jax.random.fold_in(key_start, 1 + len(before)),
+            method,
+            path,
+            tuning,
+            start(key_start, method, path, tuning, positions),
+            Schedule(num_warmup, 1, 1),
+            num_kept=num_kept,
+            checkpoint=None if store is None else store.aside(name),
+            reporter=reporter,
+            chunk_size=chunk_size,
+        )
+        before.append(outcome)
+        return jax.tree.map(jnp.asarray, to_numpy(outcome.tuning))  # the same, read back from a checkpoint or not
+
     if isinstance(method, Piloted):
-        if num_warmup > 0:
-            before = run(
-                jax.random.fold_in(key_start, 1),
-                pilot,
-                path,
-                tuning,
-                start(key_start, pilot, path, tuning, positions),
-                Schedule(num_warmup, 1, 1),
-                num_kept=num_kept,
-                checkpoint=None if store is None else store.aside("pilot"),
-                reporter=reporter,
-                chunk_size=chunk_size,
-            )
-        learned = tuning if before is None else jax.tree.map(jnp.asarray, to_numpy(before.tuning))  # read back or not
-        method, tuning = method.tuned(learned)
+        method, tuning = method.tuned(learn(pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning)
         num_warmup, visits_base = int(method.own_warmup * num_warmup), True
+    if isinstance(method, Rehearsed) and not method.is_sized and num_warmup > 0:
+        for index in range(MOST_REHEARSALS):
+            measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")
+            resized = method.resized(measured)
+            tuning = measured if resized is None else resized
+            if resized is None:
+                break
     states = start(key_start, method, path, tuning, positions)
     log_support = CERTAIN if visits_base else log_support
     is_accurate = lengths.is_accurate if tuning.law is not None else None
@@ -105,7 +117,8 @@ def explore(
         reporter=reporter,
         chunk_size=chunk_size,
     )
-    outcome = outcome if before is None else _with_pilot(outcome, before)
+    for learning in before:
+        outcome = _with_pilot(outcome, learning)
     return Exploration(path, outcome, base_draws, log_support, method)
 
 

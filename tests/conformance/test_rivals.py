@@ -129,6 +129,42 @@ def test_weights_gathered_after_the_move_are_caught(double, monkeypatch):
     assert annealed_scores() > LIMIT
 
 
+def group_scores():
+    """Weights of whole groups less Z/zeta, alone and times functions of all their particles, from fresh groups."""
+    path, method = path_between_gaussians(), tc.SequentialMonteCarlo(HMC, num_particles=32)
+    tuning = fixed_tuning(method, Rungs(RUNGS[[0, -1]], group=32), 1.1)
+
+    def one(key):
+        state = method.init(key, path, tuning, jnp.zeros(2))
+        state, draw = method.step(Keys(*jax.random.split(key)), path, tuning, state)
+        return draw.log_weight_target, state.positions, draw.acceptance
+
+    log_weight, positions, acceptance = mapped(one, keys_for(4000))
+    assert 0.6 < acceptance.mean() < 0.97
+    weight, ratio = np.exp(log_weight), np.exp(conditional(np.ones(1))[2][0])
+    assert 0.05 < weight.std() / weight.mean() < 1
+    precision, mean, _ = conditional(np.ones(1))
+    centred, variances = positions - mean[0], np.diag(np.linalg.inv(precision[0]))
+    excess = np.concatenate([centred, centred**2 - variances], axis=2).mean(axis=1)
+    return z_score(np.column_stack([weight - ratio, weight[:, None] * excess]))
+
+
+def test_weights_of_groups_are_unbiased(double):
+    assert group_scores() < LIMIT  # the choice of stages by the particles themselves biases them by far less
+
+
+@pytest.mark.slow
+def test_particles_handed_out_before_they_are_evened_are_caught(double, monkeypatch):
+    stage = tc.SequentialMonteCarlo._stage
+
+    def early(*arguments):
+        state = stage(*arguments)
+        return state._replace(is_even=state.is_even | (state.beta >= 1))
+
+    monkeypatch.setattr(tc.SequentialMonteCarlo, "_stage", early)
+    assert group_scores() > LIMIT
+
+
 def reverse_scores(run):
     path, method = path_between_gaussians(), tc.AnnealedImportance(HMC, RUNGS)
     tuning = fixed_tuning(method, Rungs(RUNGS), 1.1)

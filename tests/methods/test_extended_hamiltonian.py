@@ -1,4 +1,6 @@
-"""Gobbo and Leimkuhler's form: exact invariance, a known share of two modes, and the bias without a Metropolis test."""
+"""Gobbo and Leimkuhler's form: exact invariance, weights, the share of two modes, the bias of unadjusted moves."""
+
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -70,6 +72,41 @@ def test_without_the_metropolis_test_the_law_changes(double):
     unadjusted = tc.experimental.Langevin(num_steps=2, is_adjusted=False)
     method = tc.experimental.ExtendedHamiltonian(unadjusted, lowest=0.2, inner=0.7, outer=1.9)
     assert scores(method, 0.6)[0] > LIMIT
+    assert "Metropolis" in method.biases[0]  # which a check says
+    assert METHOD.biases == ()
+
+
+def reweighted_scores(forgotten=0.0):
+    """Weights times the excess of functions over their exact means, after a step from exact draws at every u.
+
+    A share of the temperature may be `forgotten`, which must then be noticed.
+    """
+    method = replace(METHOD, reweights=True)
+    path, exact = path_between_gaussians(), exact_draws(np.random.default_rng(1))
+    tuning = method.initial_tuning(metric_of(jnp.ones(2)), jnp.zeros(8))
+    tuning = tuning._replace(step_size=jnp.full(1, 0.6), law=Bias(jnp.asarray(VALUES)))
+
+    def one(key, position, control):
+        start = ExtendedPoint(path.evaluate(position), control)
+        state, draw = method.step(Keys(*jax.random.split(key)), path, tuning, start)
+        log_target = state.point.log_base + state.point.log_ratio
+        wrong = forgotten * (1 - draw.inverse_temperature) * log_target
+        return draw.position, draw.log_weight_target - wrong
+
+    keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
+    position, log_weight = map(np.asarray, jax.jit(jax.vmap(one))(keys, *exact))
+    weight = np.exp(log_weight)
+    covariance = np.linalg.inv(PRECISIONS[1])
+    centred = position - MEANS[1]
+    squares = np.column_stack([centred**2 - np.diag(covariance), np.prod(centred, axis=1) - covariance[0, 1]])
+    return z_score(weight[:, None] * np.column_stack([centred, squares])), np.mean(weight) ** 2 / np.mean(weight**2)
+
+
+def test_draws_at_every_temperature_are_reweighted_for_the_target(double):
+    score, share = reweighted_scores()
+    assert score < LIMIT
+    assert share > 0.3  # of the draws, in effect; a quarter lie on the target's plateau
+    assert reweighted_scores(forgotten=0.1)[0] > LIMIT
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from thermocline.checks.base import check_base_law, check_base_moments, check_lower_bound
 from thermocline.checks.check import Check, Context, Verdict, verdict_of
+from thermocline.checks.method import check_method
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
 from thermocline.checks.model import check_model
 from thermocline.checks.modes import check_modes
@@ -15,6 +16,7 @@ from thermocline.checks.weights import check_error, check_weights
 CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "evidence": check_has_evidence,
     "model": check_model,
+    "method": check_method,
     "round trips": check_round_trips,
     "occupancy": check_occupancy,
     "r-hat": check_r_hat,

@@ -3,7 +3,7 @@
 from thermocline.methods.annealed_importance import AnnealedImportance
 from thermocline.methods.gibbs import GibbsTempering, SimulatedTempering
 from thermocline.methods.joint import JointTempering
-from thermocline.methods.method import Method, Piloted
+from thermocline.methods.method import Method, Piloted, Rehearsed
 from thermocline.methods.parallel_tempering import ParallelTempering
 from thermocline.methods.sequential import SequentialMonteCarlo
 from thermocline.methods.tempered_transitions import TemperedTransitions
@@ -28,6 +28,7 @@ __all__ = [
     "Method",
     "ParallelTempering",
     "Piloted",
+    "Rehearsed",
     "SequentialMonteCarlo",
     "SimulatedTempering",
     "TemperedTransitions",

@@ -10,10 +10,14 @@ from thermocline.methods import tuning as tune
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
-from thermocline.pytree import field, pytree
+from thermocline.pytree import field, pytree, static
 
 NUM_BINS = 16  # of the bias, between the two plateaus of beta
 STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u
+UNADJUSTED = (
+    "Langevin dynamics without a Metropolis test has the bias of its integrator, of the order of the squared step "
+    "size, which no number of draws removes; use Langevin(is_adjusted=True)."
+)
 
 
 @pytree
@@ -84,18 +88,28 @@ class Hot:
 
 @pytree
 class ExtendedHamiltonian:
-    """Experimental. x and u move together; draws with |u| below `inner` are of the target, and no others count.
+    r"""Experimental. x and u move together; draws with |u| below `inner` are of the target, and no others count.
 
     There is no base: at its hottest the path is the target to the power `lowest`, which must be integrable, and no
     evidence follows. Metadynamics flattens the law of u in warm-up: after each round the bias gains the log of the
     density of u that was seen; rounds double in length, so that its changes vanish, and then it is frozen. With
     `mover=Langevin(is_adjusted=False)` draws have the bias of the integrator. The base serves for starts and scales.
+
+    With `reweights`, draws at every u within the wall count, with the weight $e^{V(u)}$ that undoes the bias (Bonomi,
+    Barducci and Parrinello 2009) times $\mathrm{target}(x)^{1 - \beta(u)}$, which undoes the temperature. Hot draws
+    then add what they know of the target, which is little where the path is long.
     """
 
     mover: Mover = field(default_factory=Langevin)
     lowest: float = 0.1
     inner: float = 1.0
     outer: float = 3.0
+    reweights: bool = static(default=False)
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        """Why draws are off by more than chance, if they are."""
+        return () if getattr(self.mover, "is_adjusted", True) else (UNADJUSTED,)
 
     @property
     def control(self) -> Control:
@@ -113,10 +127,17 @@ class ExtendedHamiltonian:
         one = jnp.ones_like(state.control)
         scale = tuning.metric.at(one).append(0.5 * one)
         state, move = self.mover.move(keys, density, tuning.step_size[0], scale, state)
-        beta = self.control.beta(self.control.place(state.control))
-        log_weight = jnp.where(jnp.abs(state.control) < self.inner, 0.0, -jnp.inf)
-        point = state.point
+        place, point = self.control.place(state.control), state.point
+        beta = self.control.beta(place)
+        log_weight = self._log_weight(tuning.law, place, jnp.abs(state.control), point.log_base + point.log_ratio)
         return state, Draw(point.position, beta, point.log_ratio, log_weight, -jnp.inf * one, *move, 0 * one)
+
+    def _log_weight(self, bias: Bias, place: jax.Array, distance: jax.Array, log_target: jax.Array) -> jax.Array:
+        """For the target: 0 on its plateau; elsewhere nothing, or what undoes bias and temperature."""
+        if not self.reweights:
+            return jnp.where(distance < self.inner, 0.0, -jnp.inf)
+        undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - self.control.beta(place)) * log_target
+        return jnp.where(distance < self.control.wall, undone, -jnp.inf)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         moves = tune.adapt_moves(tuning, self.mover, draws, is_last)

@@ -59,3 +59,17 @@ class Piloted(Method, Protocol):
     def tuned(self, tuning: Tuning) -> "tuple[Piloted, Tuning]":
         """The method and its tuning after the pilot; on the host, so that sizes may depend on what was learned."""
         ...
+
+
+@runtime_checkable
+class Rehearsed(Piloted, Protocol):
+    """A piloted method whose sizes are set right by short runs of its own."""
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether its size was given, so that it need not rehearse."""
+        ...
+
+    def resized(self, tuning: Tuning) -> Tuning | None:
+        """The tuning at another size, after a rehearsal; None where the size is right."""
+        ...

@@ -1,5 +1,6 @@
 """Parallel tempering: an ensemble of replicas, one at each temperature, that exchange places (Syed et al. 2021)."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -37,7 +38,8 @@ class ParallelTempering:
     replica at the base is drawn afresh at every step. $\log Z$ is bridged over the stages between neighbours.
 
     Temperatures are placed in warm-up where measured rejections of swaps are equal. `num_replicas`, left out, is
-    twice the global barrier that the pilot has measured, which is where round trips are most frequent.
+    twice the global barrier, which is where round trips are most frequent: first as the pilot has guessed it, and
+    then as the rejections of rehearsals measure it.
     """
 
     mover: Mover = field(default_factory=HMC)
@@ -59,11 +61,27 @@ class ParallelTempering:
             curve = curve_of(tuning)
             barrier = thermodynamic_length(curve) / jnp.sqrt(jnp.pi)  # E|r - r'|/2 for a Gaussian r, integrated
             betas = equidistant_betas(curve, self.num_replicas or rounded_up(2 * float(barrier) + 1, FEWEST, MOST))
-        return self, tuning._replace(law=Rungs(betas), learning=None)
+        return self, tuning._replace(law=unmeasured(betas), learning=None)
+
+    @property
+    def is_sized(self) -> bool:
+        return self.betas is not None or self.num_replicas is not None
+
+    def resized(self, tuning: Tuning) -> Tuning | None:
+        """With as many temperatures as the measured barrier asks for; None where they are enough, and not twice that.
+
+        Fewer replicas than the barrier cannot measure it, as none is rejected more than always: it takes several goes.
+        """
+        betas = tuning.law.betas
+        wanted = rounded_up(2 * float(tuning.law.barrier) + 1, FEWEST, MOST)
+        if wanted <= betas.size < 2 * wanted:
+            return None
+        places = jnp.linspace(0.0, betas.size - 1.0, wanted, dtype=betas.dtype)
+        return tuning._replace(law=unmeasured(jnp.interp(places, jnp.arange(betas.size), betas)))
 
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
         betas = sigmoidal_betas(self.num_replicas or 12) if self.betas is None else self.betas
-        return tune.initial_tuning(self.mover, metric, Rungs(jnp.asarray(betas)), base_log_ratio)
+        return tune.initial_tuning(self.mover, metric, unmeasured(jnp.asarray(betas)), base_log_ratio)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Ensemble:
         """A draw of the base carried up from temperature to temperature, and left behind at each."""
@@ -106,7 +124,13 @@ class ParallelTempering:
         is_used = ~jnp.isnan(log_acceptance)
         rejection = jnp.where(is_used, -jnp.expm1(jnp.minimum(log_acceptance, 0.0)), 0.0)
         rejections = jnp.sum(rejection, axis=(0, 1)) / jnp.maximum(jnp.sum(is_used, axis=(0, 1)), 1)
-        return tuning._replace(law=Rungs(equalised(tuning.law.betas, rejections), tuning.law.group))
+        betas = equalised(tuning.law.betas, rejections)
+        return tuning._replace(law=replace(tuning.law, betas=betas, barrier=jnp.sum(rejections)))
+
+
+def unmeasured(betas: jax.Array) -> Rungs:
+    """Temperatures with a barrier yet to be measured."""
+    return Rungs(betas, barrier=jnp.zeros((), betas.dtype))
 
 
 def stage_log_weights(betas: jax.Array, log_ratio: jax.Array) -> jax.Array:

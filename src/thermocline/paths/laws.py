@@ -171,11 +171,12 @@ class Rungs:
     """Inverse temperatures that a method visits in order, or holds all at once: a schedule, and not a law of beta.
 
     No single draw knows both ends of the path. Every `group` draws in a row are one piece, independent of all other
-    draws; 0 where draws are those of a chain.
+    draws; 0 where draws are those of a chain. `barrier` is what warm-up has measured between replicas, where it has.
     """
 
     betas: Any
     group: int = static(default=0)
+    barrier: Any = None
 
 
 def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
