@@ -3,22 +3,16 @@
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.boltzmann.machine import Machine, Relaxation, enumerate_machine, relax, smallest_shift
+from experiments.boltzmann.authors import authors_machine
+from experiments.boltzmann.machine import Relaxation, enumerate_machine, relax, smallest_shift
+from experiments.common import REPOSITORY
 from tests.study_problems import StudyProblem
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 CACHE = REPOSITORY / "build" / "boltzmann"
-
-
-def machines_folder() -> Path:
-    """The paper's ten Boltzmann machines; `THERMOCLINE_DATA` names another folder of data."""
-    data = os.environ.get("THERMOCLINE_DATA", REPOSITORY.parent / "shared" / "data")
-    return Path(data) / "paper" / "gaussian-bmr"
 
 
 def problem_of(name: str, relaxation: Relaxation) -> StudyProblem:
@@ -36,17 +30,17 @@ def problem_of(name: str, relaxation: Relaxation) -> StudyProblem:
 
 def boltzmann(index: int) -> StudyProblem:
     """One of the paper's machines; its D is kept under build/, so that every process sees the same target."""
-    with np.load(machines_folder() / f"params_and_moms_{index}.npz") as stored:
-        weights, biases = stored["weights"], stored["biases"]
+    machine = authors_machine(index).machine
     cached = CACHE / f"{index}.npz"
     if not cached.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        np.savez(cached.with_suffix(f".{os.getpid()}.npz"), weights=weights, shift=smallest_shift(weights))
-        cached.with_suffix(f".{os.getpid()}.npz").replace(cached)
+        unfinished = cached.with_suffix(f".{os.getpid()}.npz")
+        np.savez(unfinished, weights=machine.weights, shift=smallest_shift(machine.weights))
+        unfinished.replace(cached)
     with np.load(cached) as solved:
-        assert np.array_equal(solved["weights"], weights), f"{cached} is of another machine; delete it"
+        assert np.array_equal(solved["weights"], machine.weights), f"{cached} is of another machine; delete it"
         shift = solved["shift"]
-    return problem_of(f"boltzmann {index}", relax(Machine(weights, biases), shift))
+    return problem_of(f"boltzmann {index}", relax(machine, shift))
 
 
 BOLTZMANN: dict[str, Callable[[], StudyProblem]] = {f"boltzmann {i}": partial(boltzmann, i) for i in range(10)}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from experiments.boltzmann.authors import authors_machine, log_partition_of, machines_folder
 from experiments.boltzmann.machine import (
     Machine,
     all_states,
@@ -74,22 +75,14 @@ def test_shift_is_the_optimum_of_the_programme():
     assert eigenvalues[-1] < np.ptp(np.linalg.eigvalsh(weights))
 
 
-needs_machines = pytest.mark.skipif(not boltzmann.machines_folder().is_dir(), reason="the paper's machines are absent")
+needs_machines = pytest.mark.skipif(not machines_folder().is_dir(), reason="the paper's machines are absent")
 
 
 @needs_machines
 @pytest.mark.parametrize("index", range(10))
 def test_log_partition_is_the_authors(index):
-    """Theirs follows from the relaxation's: tr E[x xᵀ] = D + tr(E[s sᵀ] W) + tr D gives the tr D they used.
-
-    They dropped directions of W + D that were only nearly null, hence the tolerance.
-    """
-    stored = np.load(boltzmann.machines_folder() / f"params_and_moms_{index}.npz")
-    weights, mean = stored["weights"], stored["expc_x"]
-    moments = enumerate_machine(Machine(weights, stored["biases"]))
-    trace = np.trace(stored["covar_x"]) + mean @ mean - mean.size - np.sum(moments.second * weights)
-    theirs = stored["log_norm_const_x"] - 0.5 * (trace + mean.size * np.log(2 * np.pi)) + 30 * np.log(2)
-    assert abs(theirs - moments.log_partition) < 5e-4
+    theirs, ours = log_partition_of(authors_machine(index))
+    assert abs(theirs - ours) < 5e-4
 
 
 @needs_machines
@@ -99,9 +92,8 @@ def test_relaxation_by_exact_draws(monkeypatch, tmp_path):
     monkeypatch.setattr(boltzmann, "CACHE", tmp_path)
     problem, again = boltzmann.boltzmann(4), boltzmann.boltzmann(4)
     assert problem.log_evidence == again.log_evidence, "the second comes from the cache"
-    stored = np.load(boltzmann.machines_folder() / "params_and_moms_4.npz")
     root, generator, number = problem.target.data["root"], np.random.default_rng(8), 20_000
-    states = exact_states(Machine(stored["weights"], stored["biases"]), number, generator)
+    states = exact_states(authors_machine(4).machine, number, generator)
     draws = states @ root + generator.normal(size=(number, root.shape[1]))
     log_density, values = evaluate(problem, draws)
     assert abs(values.mean() - problem.mean) < 4 * values.std() / np.sqrt(number)

@@ -92,7 +92,7 @@ class Relaxation(NamedTuple):
 def relax(machine: Machine, shift: np.ndarray) -> Relaxation:
     """The relaxation with the null directions of W + D dropped.
 
-    What is dropped is only nearly null; so D is made to fit Q again, and W is taken as Q Qᵀ - D, whose diagonal is zero.
+    What is dropped is only nearly null; so D is made to fit Q again, and W is taken as Q Qᵀ - D, of zero diagonal.
     """
     eigenvalues, vectors = np.linalg.eigh(machine.weights + np.diag(shift))
     kept = eigenvalues > NULL_EIGENVALUE

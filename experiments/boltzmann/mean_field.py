@@ -42,7 +42,7 @@ def distinct(rows: np.ndarray) -> np.ndarray:
 
 
 def mean_field_mixture(machine: Machine, seed: int, *, num_starts: int = NUM_STARTS) -> tuple[Moments, int]:
-    """Moments of the mixture of distinct fits, each weighted by its bound (eq. variational-mixture-approx); and how many.
+    """Moments of the mixture of distinct fits, weighted by their bounds (eq. variational-mixture-approx), and how many.
 
     Its log normalising constant is log ζ of the machine: no bound, once components overlap.
     """

@@ -44,7 +44,7 @@ def initial_tuning(
     scale = fixed_scale(mover)
     if scale is not None:
         if jnp.shape(scale) not in ((), (size,)):
-            raise ThermoclineError(f"the mover's scale has shape {jnp.shape(scale)}; give one number, or {size} of them.")
+            raise ThermoclineError(f"the mover's scale has shape {jnp.shape(scale)}; give a number or {size} of them.")
         metric = metric_of(jnp.broadcast_to(jnp.asarray(scale, dtype), (size,)), metric.centres)
     guess = 0.5 / size**0.25 if mover.step_size is None else mover.step_size
     step_size = jnp.broadcast_to(jnp.asarray(guess, dtype), (num_nodes,))
