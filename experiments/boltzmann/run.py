@@ -11,7 +11,7 @@ from typing import Any
 
 from experiments.boltzmann.authors import authors_machine, log_partition_of
 from experiments.boltzmann.figures import draw_errors, draw_projection
-from experiments.boltzmann.study import FULL, QUICK, Form, study
+from experiments.boltzmann.study import FULL, QUICK, Form, names_of, study
 from experiments.boltzmann.tables import (
     black_box_table,
     comparison_table,
@@ -26,18 +26,19 @@ FOLDER = Path(__file__).parent
 
 
 def part(form: Form, parts: Path, is_authors: bool, index: int) -> dict[str, Any]:
-    """What is known of one machine: read back where an earlier run of the same form left it, else measured."""
+    """What is known of one machine: what an earlier run of the same form left, and the rest measured."""
     file, setting = parts / f"machine-{index}.json", json.loads(json.dumps(form._asdict()))
-    if file.exists():
-        stored = json.loads(file.read_text())
-        if stored["setting"] == setting:
-            return stored["measured"]
-    machine = authors_machine(index).machine if is_authors else None
-    measured = study(form, index, machine, partial(print, flush=True))
-    parts.mkdir(parents=True, exist_ok=True)
-    file.with_suffix(".new").write_text(json.dumps({"setting": setting, "measured": measured}))
-    file.with_suffix(".new").replace(file)
-    return measured
+    stored = json.loads(file.read_text()) if file.exists() else {}
+    known = stored["measured"] if stored.get("setting") == setting else {"runs": {}}
+    if set(names_of(form)) <= set(known["runs"]):
+        return known
+
+    def keep(measured: dict[str, Any]) -> None:
+        parts.mkdir(parents=True, exist_ok=True)
+        file.with_suffix(".new").write_text(json.dumps({"setting": setting, "measured": measured}))
+        file.with_suffix(".new").replace(file)
+
+    return study(form, index, authors_machine(index).machine if is_authors else None, known["runs"], keep)
 
 
 def main(form: Form, out: Path, parts: Path, *, is_authors: bool = False, num_processes: int = 1) -> dict[str, Any]:

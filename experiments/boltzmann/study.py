@@ -68,35 +68,48 @@ def annealed_name(number: int) -> str:
     return f"AIS {number}"
 
 
-def study(form: Form, index: int, machine: Machine | None = None, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """All that is measured on one machine, as `result.json` and the tables use it."""
+def names_of(form: Form) -> list[str]:
+    """Every method that a machine is measured with."""
+    return [*map(annealed_name, form.annealings), *form.methods, *([BLACK_BOX] if form.has_black_box else [])]
+
+
+def study(form: Form, index: int, machine: Machine | None, runs: dict[str, Any], keep: Callable[[dict[str, Any]], None]
+          ) -> dict[str, Any]:
+    """All that is measured on one machine, as `result.json` and the tables use it.
+
+    Methods in `runs` have been measured before; after each of the others `keep` is given all there is.
+    """
     relaxation, truth, preparation = prepared(machine or random_machine(form.num_units, index))
     mixture, num_fits = mean_field_mixture(relaxation.machine, index)
     approximation = relaxation.moments(mixture)
     scale = np.sqrt(squared_errors(approximation, truth))
     dimension = relaxation.root.shape[1]
-    say(
+    print(
         f"machine {index}: D = {dimension}, log Z = {truth.log_evidence:.3f}, log ζ - log Z = "
         f"{approximation.log_evidence - truth.log_evidence:+.3f} from {num_fits} mean-field fits; enumerated in "
-        f"{preparation['enumeration seconds']:.1f} s and {preparation['enumeration MiB']:.0f} MiB"
+        f"{preparation['enumeration seconds']:.1f} s and {preparation['enumeration MiB']:.0f} MiB",
+        flush=True,
     )
-    base = matched_base(relaxation, mixture)
-    runs = {}
-    for name, (method, num_draws) in methods_of(form).items():
-        runs[name] = measured(form, index, relaxation.target, base, method, num_draws, truth, scale)
-        say(f"machine {index}: {name}, {described(runs[name])}")
-    if form.has_black_box:
-        runs[BLACK_BOX] = black_box(index, relaxation, truth, scale)
-        say(f"machine {index}: {BLACK_BOX}, {described(runs[BLACK_BOX])}, {runs[BLACK_BOX]['verdict']}")
-    return {
+    base, methods = matched_base(relaxation, mixture), methods_of(form)
+    known = {
         "dimension": dimension,
         "log_evidence": truth.log_evidence,
         "log_zeta_error": approximation.log_evidence - truth.log_evidence,
         "num_fits": num_fits,
         "variational_rmse": scale.tolist(),
         **preparation,
-        "runs": runs,
     }
+    for name in names_of(form):
+        if name not in runs:
+            run = (
+                black_box(index, relaxation, truth, scale)
+                if name == BLACK_BOX
+                else measured(form, index, relaxation.target, base, *methods[name], truth, scale)
+            )
+            print(f"machine {index}: {name}, {described(run)}", flush=True)
+            runs = {**runs, name: run}
+            keep({**known, "runs": runs})
+    return {**known, "runs": runs}
 
 
 def prepared(machine: Machine) -> tuple[Relaxation, RelaxedMoments, dict[str, float]]:

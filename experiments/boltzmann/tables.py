@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from experiments.boltzmann.estimates import MOMENTS
-from experiments.boltzmann.study import BLACK_BOX, Form, annealed_name
+from experiments.boltzmann.study import BLACK_BOX, Form, annealed_name, names_of
 from experiments.common import markdown_table
 
 Machines = list[dict[str, Any]]
@@ -111,7 +111,9 @@ def comparison_table(curves: dict[str, Curve]) -> str:
 def costs_table(machines: Machines, form: Form) -> str:
     """What a leapfrog step costs in each method, with equally many chains side by side."""
     rows = []
-    for name in [*map(annealed_name, form.annealings), *form.methods]:
+    for name in names_of(form):
+        if name == BLACK_BOX:
+            continue
         runs = [machine["runs"][name] for machine in machines]
         step = np.median([1e6 * run["seconds"] / run["gradients"] for run in runs])
         seconds, gradients = np.median([run["seconds"] for run in runs]), runs[0]["gradients"]
