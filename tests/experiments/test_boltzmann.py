@@ -103,14 +103,13 @@ def test_ends_rise_to_all_draws():
 
 
 def test_whole_experiment_in_its_smallest_form(tmp_path, monkeypatch):
-    """Errors fall with the draws and below the variational ones; a second call measures nothing again."""
+    """Errors fall as the draws grow thirtyfold, by √30 if chains mix; a second call measures nothing again."""
     pytest.importorskip("cvxpy")
     numbers = boltzmann_run.main(TINY, tmp_path / "out", tmp_path / "parts")
     machine = numbers["machines"][0]
     run = machine["runs"]["Gibbs CT"]
     rmse = np.array(run["rmse"])
-    assert np.all(rmse[-1] < rmse[0])
-    assert np.all(rmse[-1] < 1)
+    assert np.all(rmse[-1] < 0.6 * rmse[0])
     assert run["gradients"] == 10 * 300 * 20
     assert machine["runs"]["AIS 50"]["gradients"] == 10 * 10 * (49 * 10 + 1)
     for name in ("figure.png", "projection.png", "README.md", "result.json"):
