@@ -60,7 +60,7 @@ kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
 
 bench: $(VENV)/.dev
-	$(RUN) benchmarks/leapfrog.py
+	$(RUN) -m benchmarks.leapfrog
 	$(RUN) benchmarks/first_estimate.py
 	$(RUN) benchmarks/memory.py
 

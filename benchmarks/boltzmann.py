@@ -1,24 +1,11 @@
 """A random Boltzmann-machine relaxation (paper, appendix B): the density on which steps are timed."""
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.stats import ortho_group
 
 import thermocline as tc
+from experiments.boltzmann.machine import log_density, random_machine
 
-EIGENVALUE_SCALE, EIGENVALUE_SLOPE, BIAS_SCALE = 6.0, 2.0, 0.1  # s_1, s_2 and the deviation of b in the paper
 MARGIN = 1e-3  # by which the relaxation's matrix is positive definite
-
-
-def random_machine(num_units: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weights with a zero diagonal and eigenvalues crowded near plus and minus six, and small biases."""
-    generator = np.random.default_rng(seed)
-    rotation = ortho_group.rvs(num_units, random_state=generator)
-    eigenvalues = EIGENVALUE_SCALE * np.tanh(EIGENVALUE_SLOPE * generator.normal(size=num_units))
-    weights = (rotation * eigenvalues) @ rotation.T
-    np.fill_diagonal(weights, 0.0)
-    return weights, BIAS_SCALE * generator.normal(size=num_units)
 
 
 def square_root(weights: np.ndarray) -> np.ndarray:
@@ -28,13 +15,6 @@ def square_root(weights: np.ndarray) -> np.ndarray:
     """
     eigenvalues, vectors = np.linalg.eigh(weights)
     return vectors * np.sqrt(eigenvalues - eigenvalues[0] + MARGIN)
-
-
-def log_density(position: jax.Array, data: dict[str, jax.Array]) -> jax.Array:
-    """-phi(x) of the paper: a Gaussian times one hyperbolic cosine a unit."""
-    activation = data["root"] @ position + data["biases"]
-    log_cosh = jnp.logaddexp(activation, -activation) - jnp.log(2.0)
-    return jnp.sum(log_cosh) - 0.5 * position @ position
 
 
 def relaxation(num_units: int = 28, seed: int = 0) -> tc.Target:

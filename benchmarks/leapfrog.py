@@ -8,10 +8,10 @@ import blackjax
 import jax
 import jax.numpy as jnp
 import numpy as np
-from boltzmann import relaxation
-from common import ratio, take_turns
 
 import thermocline as tc
+from benchmarks.boltzmann import relaxation
+from benchmarks.common import ratio, take_turns
 from thermocline.movers import Keys, Scale, leapfrog
 from thermocline.paths import AtTemperature, Path, Point
 from thermocline.precision import cast

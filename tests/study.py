@@ -25,7 +25,9 @@ from typing import Any
 import numpy as np
 
 import thermocline as tc
-from tests.study_boltzmann import BOLTZMANN, REPOSITORY, machines_folder
+from experiments.boltzmann.authors import machines_folder
+from experiments.common import REPOSITORY
+from tests.study_boltzmann import BOLTZMANN
 from tests.study_problems import HARD, STUDY
 
 WRONG = 4.0  # errors

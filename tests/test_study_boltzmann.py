@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from benchmarks.boltzmann import random_machine
+from experiments.boltzmann.authors import authors_machine, log_partition_of, machines_folder
+from experiments.boltzmann.machine import (
+    Machine,
+    all_states,
+    enumerate_machine,
+    exact_states,
+    random_machine,
+    relax,
+    smallest_shift,
+)
 from tests import study_boltzmann as boltzmann
 from tests.study_problems import random_directions
 from tests.test_study_problems import NUM_DRAWS, check_by_importance, evaluate
@@ -13,30 +22,29 @@ pytestmark = pytest.mark.usefixtures("double")
 
 
 def brute_force(weights, biases):
-    states = boltzmann.all_states(len(biases))
-    energies = 0.5 * np.einsum("si,ij,sj->s", states, weights, states) + states @ biases
-    return states, energies
+    """Every state, and its log weight."""
+    states = all_states(len(biases))
+    return states, 0.5 * np.einsum("si,ij,sj->s", states, weights, states) + states @ biases
 
 
-@pytest.mark.parametrize("num_units", [6, 10])
+@pytest.mark.parametrize("num_units", [7, 12])
 def test_enumeration_equals_brute_force(num_units):
     """Uneven parts too, and biases large enough to matter."""
     weights, biases = random_machine(num_units, 4)
     biases = 5 * biases
-    moments = boltzmann.enumerate_machine(weights, biases)
-    states, energies = brute_force(weights, biases)
-    probability = np.exp(energies - logsumexp(energies))
-    assert abs(moments.log_partition - np.logaddexp.reduce(energies)) < 1e-9
-    assert np.allclose(moments.mean, probability @ states)
-    assert np.allclose(moments.second, (states.T * probability) @ states)
+    moments = enumerate_machine(Machine(weights, biases))
+    states, log_weights = brute_force(weights, biases)
+    probability = np.exp(log_weights - logsumexp(log_weights))
+    assert abs(moments.log_partition - logsumexp(log_weights)) < 1e-10
+    assert np.max(np.abs(moments.mean - probability @ states)) < 1e-10
+    assert np.max(np.abs(moments.second - (states.T * probability) @ states)) < 1e-10
 
 
 def small_relaxation():
     pytest.importorskip("cvxpy")
     weights, biases = random_machine(6, 5)
-    biases = 5 * biases
-    shift = boltzmann.smallest_shift(weights)
-    return boltzmann.relaxation("small", weights, biases, shift), weights, shift
+    machine, shift = Machine(weights, 5 * biases), smallest_shift(weights)
+    return boltzmann.problem_of("small", relax(machine, shift)), weights, shift
 
 
 def test_small_relaxation_by_importance_from_its_wider_components():
@@ -67,41 +75,14 @@ def test_shift_is_the_optimum_of_the_programme():
     assert eigenvalues[-1] < np.ptp(np.linalg.eigvalsh(weights))
 
 
-needs_machines = pytest.mark.skipif(not boltzmann.machines_folder().is_dir(), reason="the paper's machines are absent")
+needs_machines = pytest.mark.skipif(not machines_folder().is_dir(), reason="the paper's machines are absent")
 
 
 @needs_machines
 @pytest.mark.parametrize("index", range(10))
 def test_log_partition_is_the_authors(index):
-    """Theirs follows from the relaxation's: tr E[x xᵀ] = D + tr(E[s sᵀ] W) + tr D gives the tr D they used.
-
-    They dropped directions of W + D that were only nearly null, hence the tolerance.
-    """
-    stored = np.load(boltzmann.machines_folder() / f"params_and_moms_{index}.npz")
-    weights, mean = stored["weights"], stored["expc_x"]
-    moments = boltzmann.enumerate_machine(weights, stored["biases"])
-    trace = np.trace(stored["covar_x"]) + mean @ mean - mean.size - np.sum(moments.second * weights)
-    theirs = stored["log_norm_const_x"] - 0.5 * (trace + mean.size * np.log(2 * np.pi)) + 30 * np.log(2)
-    assert abs(theirs - moments.log_partition) < 5e-4
-
-
-def machine_draws(weights, biases, number, generator):
-    """Exact draws of a machine of 30 units: the first 20 from their table of 2²⁰, the rest unit by unit given them."""
-    states = boltzmann.all_states(10)
-    first, middle, last = slice(0, 10), slice(10, 20), slice(20, 30)
-
-    def own(part):
-        return 0.5 * np.sum(states @ weights[part, part] * states, axis=1) + states @ biases[part]
-
-    to_last = [np.exp(states @ weights[part, last] @ states.T) for part in (first, middle)]
-    table = (to_last[0] * np.exp(own(last))) @ to_last[1].T
-    table *= np.exp(states @ weights[first, middle] @ states.T + own(first)[:, None] + own(middle))
-    index = generator.choice(2**20, number, p=(table / table.sum()).ravel())
-    row, column = np.divmod(index, 2**10)
-    conditional = to_last[0][row] * to_last[1][column] * np.exp(own(last))
-    cumulative = np.cumsum(conditional, axis=1)
-    final = np.sum(cumulative < generator.uniform(size=(number, 1)) * cumulative[:, -1:], axis=1)
-    return np.concatenate([states[row], states[column], states[final]], axis=1)
+    theirs, ours = log_partition_of(authors_machine(index))
+    assert abs(theirs - ours) < 5e-4
 
 
 @needs_machines
@@ -111,9 +92,8 @@ def test_relaxation_by_exact_draws(monkeypatch, tmp_path):
     monkeypatch.setattr(boltzmann, "CACHE", tmp_path)
     problem, again = boltzmann.boltzmann(4), boltzmann.boltzmann(4)
     assert problem.log_evidence == again.log_evidence, "the second comes from the cache"
-    stored = np.load(boltzmann.machines_folder() / "params_and_moms_4.npz")
     root, generator, number = problem.target.data["root"], np.random.default_rng(8), 20_000
-    states = machine_draws(stored["weights"], stored["biases"], number, generator)
+    states = exact_states(authors_machine(4).machine, number, generator)
     draws = states @ root + generator.normal(size=(number, root.shape[1]))
     log_density, values = evaluate(problem, draws)
     assert abs(values.mean() - problem.mean) < 4 * values.std() / np.sqrt(number)

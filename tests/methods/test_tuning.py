@@ -116,3 +116,21 @@ def test_refitted_law_gives_every_segment_equal_mass():
     masses = np.histogram(grid, np.asarray(law.knots), weights=density)[0]
     assert masses.min() / masses.mean() > 0.7
     assert masses.max() / masses.mean() < 1.4
+
+
+def test_a_fixed_scale_is_the_metric_everywhere_and_warm_up_leaves_it():
+    """Whatever the base's scale; and the joint method keeps its own mass for the control variable."""
+    base_metric = metric_of(jnp.asarray(np.linalg.cholesky([[9.0, 2.0], [2.0, 4.0]])))
+    ratios = jnp.zeros(16)
+    for scale, expected in ((2.0, [2.0, 2.0]), (np.array([0.5, 3.0]), [0.5, 3.0])):
+        method = tc.GibbsTempering(tc.HMC(step_size=0.5, scale=scale))
+        tuning = method.initial_tuning(base_metric, ratios)
+        values = np.random.default_rng(4).normal(size=(8, 50))
+        draws = draws_with(log_ratio=values, acceptance=values, position=np.stack([values, 7 * values], axis=-1))
+        for metric in (tuning.metric, tune.adapt_moves(tuning, method.mover, draws, False).metric):
+            for beta in (0.0, 0.3, 1.0):
+                assert np.allclose(metric.at(jnp.asarray(beta)).multiply(jnp.ones(2)), expected)
+    joint = tc.JointTempering(tc.HMC(step_size=0.5, scale=1.0), mass=4.0)
+    assert np.allclose(joint._scale(joint.initial_tuning(base_metric, ratios)).multiply(jnp.ones(3)), [1.0, 1.0, 0.5])
+    with pytest.raises(tc.ThermoclineError, match="a number or 2"):
+        tc.GibbsTempering(tc.HMC(scale=np.ones(3))).initial_tuning(base_metric, ratios)

@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from thermocline.draws import Draws
-from thermocline.movers import Metric, Mover
+from thermocline.errors import ThermoclineError
+from thermocline.movers import Metric, Mover, metric_of
 from thermocline.paths.laws import Learned, Window
 from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
 
@@ -38,8 +39,13 @@ class Tuning(NamedTuple):
 def initial_tuning(
     mover: Mover, metric: Metric, law: Any, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
 ) -> Tuning:
-    """Before any round: the base's metric, a cautious step size, and a law that starts to climb."""
+    """Before any round: the base's metric or the mover's own, a cautious step size, and a law that starts to climb."""
     size, dtype = metric.variances.size, metric.variances.dtype
+    scale = fixed_scale(mover)
+    if scale is not None:
+        if jnp.shape(scale) not in ((), (size,)):
+            raise ThermoclineError(f"the mover's scale has shape {jnp.shape(scale)}; give a number or {size} of them.")
+        metric = metric_of(jnp.broadcast_to(jnp.asarray(scale, dtype), (size,)), metric.centres)
     guess = 0.5 / size**0.25 if mover.step_size is None else mover.step_size
     step_size = jnp.broadcast_to(jnp.asarray(guess, dtype), (num_nodes,))
     if not isinstance(law, Learned):
@@ -48,6 +54,11 @@ def initial_tuning(
     curve = profile.curve()
     window = next_window(curve, jnp.zeros((), dtype))
     return Tuning(step_size, metric, law.relearned(curve, window), Learning(profile, window))
+
+
+def fixed_scale(mover: Mover) -> Any:
+    """The metric's standard deviations where the mover states them; None where they are learned."""
+    return getattr(mover, "scale", None)
 
 
 def next_window(curve: Curve, centre: jax.Array) -> Window:
@@ -111,8 +122,10 @@ def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: jax.Array) 
 
     A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
     """
-    metric = adapt_metric(tuning.metric, draws)
-    metric = jax.tree.map(lambda old, new: jnp.where(is_last, old, new), tuning.metric, metric)
+    metric = tuning.metric
+    if fixed_scale(mover) is None:
+        adapted = adapt_metric(metric, draws)
+        metric = jax.tree.map(lambda old, new: jnp.where(is_last, old, new), metric, adapted)
     if mover.step_size is not None:
         return tuning._replace(metric=metric)
     betas = betas_of_nodes(tuning.step_size.size, tuning.step_size.dtype)

@@ -19,12 +19,15 @@ class HMC:
     The number of steps is uniform between `num_steps * (1 - jitter)` and `num_steps * (1 + jitter)`
     and common to all chains, which otherwise would wait for the longest. `step_size` is in units
     of the metric; left out, warm-up tunes it, at each inverse temperature, to `target_acceptance`.
+    `scale` fixes that metric at every inverse temperature, where warm-up would learn it: standard deviations of the
+    ravelled position, or one for all. With 1 the mass matrix is the identity and steps are in the position's own units.
     """
 
     step_size: float | None = None
     num_steps: int = static(default=8)
     jitter: float = static(default=0.5)
     target_acceptance: float = static(default=0.9)
+    scale: Any = None
 
     def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any) -> tuple[Any, Move]:
         key_momentum, key_accept = jax.random.split(keys.own)
