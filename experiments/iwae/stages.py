@@ -16,7 +16,7 @@ from experiments.iwae.model import Autoencoder, generate, importance_bound
 PRECISION = "float32"  # as the paper's GPU had it; the log density of an image is right to about 1e-5
 NUM_ANNEALED = 16  # runs a schedule, as in the paper
 ZETA_SAMPLES = 100  # of the importance weighted bound
-GROUP = 64  # images at once
+GROUP = 64  # images at once, at most
 SEED = 0
 
 
@@ -144,7 +144,9 @@ def sample(problem: Problem, method: Any, num_chains: int, num_warmup: int, num_
 
 
 def group_of(problem: Problem) -> int:
-    return min(GROUP, len(problem.latents))
+    """The size of equal groups, so that none has to be filled up."""
+    number = len(problem.latents)
+    return -(-number // -(-number // GROUP))
 
 
 def seconds_of(results: tc.ManyResults, phase: str) -> float:
