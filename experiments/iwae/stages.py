@@ -28,7 +28,7 @@ class Settings(NamedTuple):
     num_draws: dict[str, int]  # of each chain, by method
     annealed: tuple[int, ...]  # temperatures
     bounds: int  # temperatures of the runs both ways
-    parallel: tuple[int, ...]  # chains at once, for how time grows with their number
+    parallel: tuple[int, ...]  # chains at once, for how time grows with their number; not measured where empty
 
 
 class Problem(NamedTuple):
@@ -185,8 +185,9 @@ def run_all(problem: Problem, settings: Settings, folder: Path) -> dict[str, dic
              lambda name=name, method=method: run_chains(problem, method, repeats, settings.num_draws[name]))
             for name, method in chain_methods().items()
         ],
-        ("parallel", list(settings.parallel), lambda: run_parallel(problem, settings.parallel)),
     ]  # fmt: skip
+    if settings.parallel:
+        plan.append(("parallel", list(settings.parallel), lambda: run_parallel(problem, settings.parallel)))
     found = {}
     for stage, options, compute in plan:
         print(f"{problem.name}: {stage}", flush=True)
