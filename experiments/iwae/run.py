@@ -11,6 +11,14 @@ import numpy as np
 
 from experiments.common import REPOSITORY, markdown_table, options, store
 from experiments.iwae import figure
+from experiments.iwae.claims import (
+    claims_table,
+    errors_by_length,
+    middle_of,
+    root_mean_square,
+    seconds_shown,
+    time_to_reach,
+)
 from experiments.iwae.model import load, load_authors
 from experiments.iwae.stages import Settings, chain_methods, pose, run_all
 from experiments.iwae.train import data_folder
@@ -66,8 +74,7 @@ def estimates_table(found: dict[str, Found]) -> str:
     for columns in zip(*(final_rows(stages) for stages in found.values()), strict=True):
         cells = [columns[0][0]]
         for (_, seconds, value, error), stages in zip(columns, found.values(), strict=True):
-            middle = np.mean([stages["bounds"][side].mean() for side in ("lower", "upper")])
-            cells += [shown(value, error), f"{value - middle:+.3f}", f"{seconds:.1f}"]
+            cells += [shown(value, error), f"{value - middle_of(stages):+.3f}", f"{seconds:.1f}"]
         rows.append(cells)
     header = ["method"]
     for name in found:
@@ -75,27 +82,10 @@ def estimates_table(found: dict[str, Found]) -> str:
     return markdown_table(header, rows)
 
 
-def time_to_reach(stages: Found, tolerance: float) -> list[tuple[str, float]]:
-    """Seconds from which on each method stays within a tolerance of the middle of the bounds; infinite for never."""
-    middle = np.mean([stages["bounds"][side].mean() for side in ("lower", "upper")])
-    curves = {"AIS": figure.points(stages)} | {
-        label: figure.curve(stages[stage]) for stage, (label, _) in figure.CURVES.items()
-    }
-    found = []
-    for label, (seconds, value, _) in curves.items():
-        is_outside = np.abs(value - middle) > tolerance
-        last = int(np.flatnonzero(is_outside).max()) if is_outside.any() else -1
-        found.append((label, float(seconds[last + 1]) if last + 1 < len(seconds) else np.inf))
-    return found
-
-
 def speed_table(found: dict[str, Found]) -> str:
     tolerances = 0.5, 0.2, 0.1
     columns = [time_to_reach(stages, tolerance) for stages in found.values() for tolerance in tolerances]
-    rows = [
-        (entries[0][0], *("never" if np.isinf(seconds) else f"{seconds:.1f}" for _, seconds in entries))
-        for entries in zip(*columns, strict=True)
-    ]
+    rows = [(label, *(seconds_shown(column[label]) for column in columns)) for label in columns[0]]
     header = [f"{figure.TITLES[name]}, within {tolerance}" for name in found for tolerance in tolerances]
     return markdown_table(("seconds until and ever after", *header), rows)
 
@@ -104,10 +94,9 @@ def lengths_table(found: dict[str, Found]) -> str:
     """One chain against as many draws of several: bias and root mean square error of one image's log p."""
     rows = []
     for name, stages in found.items():
-        middle = (stages["bounds"]["lower"] + stages["bounds"]["upper"]) / 2
         for stage, (label, _) in figure.CURVES.items():
-            long, short = stages[stage]["value"][:, :, -1] - middle[:, None], stages[stage]["pooled"] - middle
-            cells = [f"{np.sqrt(np.mean(part**2)):.3f} ({part.mean():+.3f})" for part in (long, short)]
+            long, short = errors_by_length(stages, stage)
+            cells = [f"{root_mean_square(part):.3f} ({part.mean():+.3f})" for part in (long, short)]
             count, number = stages[stage]["num_draws"][-1], long.shape[1]
             long_chain, short_chains = f"1 × {count}", f"{number} × {count // number}"
             rows.append((f"{figure.TITLES[name]}, {label}", long_chain, cells[0], short_chains, cells[1]))
@@ -144,6 +133,7 @@ def numbers_of(found: dict[str, Found], settings: Settings) -> dict[str, Any]:
 
 def report(found: dict[str, Found], settings: Settings) -> dict[str, str]:
     return {
+        "claims": claims_table(found),
         "bounds": bounds_table(found, settings),
         "estimates": estimates_table(found),
         "speed": speed_table(found),
@@ -156,12 +146,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, help="of each model")
     parser.add_argument("--authors", action="store_true", help="the paper's own weights, if at hand; into build/")
-    given, _ = parser.parse_known_args()
-    chosen = options(FOLDER, parser)
+    chosen, given = options(FOLDER, parser), parser.parse_args()
     settings = QUICK if chosen.quick else FULL
     settings = settings if given.images is None else settings._replace(num_images=given.images)
     form = ("authors-" if given.authors else "") + ("quick" if chosen.quick else "full")
-    out = REPOSITORY / "build" / f"paper-iwae-{form}" if given.authors and chosen.out == FOLDER else chosen.out
+    out = REPOSITORY / "build" / f"paper-iwae-{form}" if given.authors and given.out is None else chosen.out
     problems, found = {}, {}
     for name, folder in NAMES.items():
         ours, theirs = FOLDER / "weights" / f"{name}.npz", data_folder() / "paper" / folder

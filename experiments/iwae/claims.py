@@ -1,0 +1,102 @@
+"""The paper's sentences on these images, each with our figure for it and whether it held."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from experiments.common import markdown_table
+from experiments.iwae import figure
+
+TOLERANCE = 0.2  # nats an image: speed is the time until a method stays this close to the middle of the bounds
+ALIKE = 2.0  # times within this factor of each other are called similar
+Found = dict[str, dict[str, np.ndarray]]
+
+
+def middle_of(stages: Found) -> float:
+    """The middle of the bounds, mean over images."""
+    return float(np.mean([stages["bounds"][side].mean() for side in ("lower", "upper")]))
+
+
+def time_to_reach(stages: Found, tolerance: float) -> dict[str, float]:
+    """Seconds from which on each method stays within a tolerance of the middle of the bounds; infinite for never."""
+    curves = {"AIS": figure.points(stages)} | {
+        label: figure.curve(stages[stage]) for stage, (label, _) in figure.CURVES.items()
+    }
+    found = {}
+    for label, (seconds, value, _) in curves.items():
+        is_outside = np.abs(value - middle_of(stages)) > tolerance
+        first = int(np.flatnonzero(is_outside).max()) + 1 if is_outside.any() else 0
+        found[label] = float(seconds[first]) if first < len(seconds) else np.inf
+    return found
+
+
+def errors_by_length(stages: Found, stage: str) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of an image's log likelihood by one chain (image, chain) and by as many draws of all (image)."""
+    middle = (stages["bounds"]["lower"] + stages["bounds"]["upper"]) / 2
+    return stages[stage]["value"][:, :, -1] - middle[:, None], stages[stage]["pooled"] - middle
+
+
+def root_mean_square(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def is_similar(stages: Found) -> tuple[str, bool]:
+    times = time_to_reach(stages, TOLERANCE)
+    gibbs, annealed = times["Gibbs CT"], times["AIS"]
+    similar = np.isfinite(gibbs) and np.isfinite(annealed) and 1 / ALIKE <= gibbs / annealed <= ALIKE
+    return f"{seconds_shown(gibbs)} against {seconds_shown(annealed)}", bool(similar)
+
+
+def is_slower(label: str, factor: float) -> Callable[[Found], tuple[str, bool]]:
+    """Whether a method needs more than `factor` times as long as Gibbs CT."""
+
+    def judge(stages: Found) -> tuple[str, bool]:
+        times = time_to_reach(stages, TOLERANCE)
+        shown = f"{seconds_shown(times[label])} against {seconds_shown(times['Gibbs CT'])}"
+        return shown, bool(np.isfinite(times["Gibbs CT"]) and times[label] > factor * times["Gibbs CT"])
+
+    return judge
+
+
+def is_long_better(stages: Found) -> tuple[str, bool]:
+    long, short = map(root_mean_square, errors_by_length(stages, "gibbs"))
+    return f"{long:.3f} against {short:.3f}", long < short
+
+
+def seconds_shown(seconds: float) -> str:
+    return "never" if np.isinf(seconds) else f"{seconds:.1f} s"
+
+
+CLAIMS: dict[str, Callable[[Found], tuple[str, bool]]] = {
+    f"Gibbs CT and AIS perform similarly: seconds to within {TOLERANCE}, alike by a factor of {ALIKE:g}": is_similar,
+    f"Joint CT converges less quickly than Gibbs CT: seconds to within {TOLERANCE}": is_slower("joint CT", 1.0),
+    f"Simulated tempering is significantly less efficient: more than {ALIKE:g} times as long": is_slower(
+        "simulated tempering", ALIKE
+    ),
+    "One long chain beats several short ones of equal total: error of an image, Gibbs CT": is_long_better,
+}
+
+
+def parallel_claim(stages: Found) -> tuple[str, bool]:
+    """How much less each costs when many go on at once, from the time for one and the time for most."""
+    timing = stages["parallel"]
+    gains = {name: timing[name][0] / (timing[name][-1] / timing["numbers"][-1]) for name in ("annealed", "gibbs")}
+    shown = f"each {gains['annealed']:.1f} times cheaper, Gibbs CT {gains['gibbs']:.1f}"
+    return f"{timing['numbers'][-1]} at once: {shown}", gains["annealed"] > 1.2 * gains["gibbs"]
+
+
+def claims_table(found: dict[str, Found]) -> str:
+    """A line a claim; a claim that holds for one model only holds in part."""
+    rows = []
+    for claim, judge in CLAIMS.items():
+        judged = [judge(stages) for stages in found.values()]
+        rows.append((claim, *(shown for shown, _ in judged), verdict([held for _, held in judged])))
+    timed = [parallel_claim(stages) for stages in found.values() if "parallel" in stages]
+    for shown, held in timed:
+        claim = "AIS gains most from parallel hardware: on this machine, by the cost of each run"
+        rows.append((claim, shown, *[""] * (len(found) - 1), verdict([held])))
+    return markdown_table(("claim", *(figure.TITLES[name] for name in found), "verdict"), rows)
+
+
+def verdict(held: list[bool]) -> str:
+    return "holds" if all(held) else "holds in part" if any(held) else "does not hold here"
