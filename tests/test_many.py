@@ -298,6 +298,8 @@ def test_annealed_runs_of_many_targets(method, num_warmup):
 def test_annealed_runs_need_as_many_temperatures_everywhere():
     with pytest.raises(tc.ThermoclineError, match="give AnnealedImportance its num_temperatures"):
         run(data_of(), method=tc.AnnealedImportance())
+    with pytest.raises(tc.ThermoclineError, match="rise from 0 to 1"):
+        run(data_of(), method=tc.AnnealedImportance(betas=[0.0, 0.5]))
     with pytest.raises(tc.ThermoclineError, match="cannot run ParallelTempering"):
         run(data_of(), method=tc.ParallelTempering())
 

@@ -20,7 +20,7 @@ def middle_of(stages: Found) -> float:
 def time_to_reach(stages: Found, tolerance: float) -> dict[str, float]:
     """Seconds from which on each method stays within a tolerance of the middle of the bounds; infinite for never."""
     curves = {"AIS": figure.points(stages)} | {
-        label: figure.curve(stages[stage]) for stage, (label, _) in figure.CURVES.items()
+        label: figure.curve(stages[stage]) for stage, (label, _) in figure.curves_of(stages).items()
     }
     found = {}
     for label, (seconds, value, _) in curves.items():

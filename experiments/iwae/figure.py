@@ -19,6 +19,11 @@ CURVES = {
 }  # fmt: skip
 
 
+def curves_of(stages: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Label and colour of the chains' methods among the stages."""
+    return {name: look for name, look in CURVES.items() if name in stages}
+
+
 def curve(stage: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Seconds of one run, the mean over runs of the mean over images, and its standard error."""
     by_run = stage["value"].mean(axis=0)  # (run, prefix)
@@ -39,7 +44,7 @@ def draw_likelihoods(axes: Any, name: str, found: dict[str, dict[str, np.ndarray
     lower, upper = bounds["lower"].mean(), bounds["upper"].mean()
     axes.axhline(upper, color=INK, linestyle="--", linewidth=1, label=f"upper bound (BDMC) {upper:.2f}")
     axes.axhline(lower, color="#C00000", linestyle="--", linewidth=1, label=f"lower bound (BDMC) {lower:.2f}")
-    for stage, (label, colour) in CURVES.items():
+    for stage, (label, colour) in curves_of(found).items():
         seconds, value, error = curve(found[stage])
         axes.plot(seconds, value, color=colour, linewidth=1.8, label=label)
         axes.fill_between(seconds, value - 3 * error, value + 3 * error, color=colour, alpha=0.2, linewidth=0)

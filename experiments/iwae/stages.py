@@ -25,7 +25,7 @@ class Settings(NamedTuple):
 
     num_images: int
     num_repeats: int  # chains an image, each of which is a run by itself
-    num_draws: dict[str, int]  # of each chain, by method
+    num_draws: dict[str, int]  # of each chain, by method; only these methods run
     annealed: tuple[int, ...]  # temperatures
     bounds: int  # temperatures of the runs both ways
     parallel: tuple[int, ...]  # chains at once, for how time grows with their number; not measured where empty
@@ -181,9 +181,9 @@ def run_all(problem: Problem, settings: Settings, folder: Path) -> dict[str, dic
         ("bounds", settings.bounds, lambda: run_bounds(problem, settings.bounds)),
         *[(f"annealed-{n}", n, lambda n=n: run_annealed(problem, n)) for n in settings.annealed],
         *[
-            (name, [repeats, settings.num_draws[name]],
-             lambda name=name, method=method: run_chains(problem, method, repeats, settings.num_draws[name]))
-            for name, method in chain_methods().items()
+            (name, [repeats, num_draws],
+             lambda name=name, num_draws=num_draws: run_chains(problem, chain_methods()[name], repeats, num_draws))
+            for name, num_draws in settings.num_draws.items()
         ],
     ]  # fmt: skip
     if settings.parallel:

@@ -26,7 +26,7 @@ from thermocline.many.program import (
     target_mesh,
     where_active,
 )
-from thermocline.methods import Method, Piloted
+from thermocline.methods import AnnealedImportance, Method
 from thermocline.methods.tuning import Tuning
 from thermocline.paths import Path
 from thermocline.precision import to_numpy
@@ -51,8 +51,10 @@ class Plan(NamedTuple):
 
     @property
     def first_method(self) -> Method:
-        """What climbs and warms up: a pilot, where the method has one."""
-        return self.method.pilot if isinstance(self.method, Piloted) else self.method
+        """What climbs and warms up: a pilot, where the method has one and something to learn from it."""
+        if isinstance(self.method, AnnealedImportance) and (self.num_warmup > 0 or self.method.betas is None):
+            return self.method.pilot
+        return self.method
 
     @property
     def num_kept(self) -> int:
@@ -168,8 +170,8 @@ def begin_group(
     num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
     course = Course(advance, plan, Pace(plan.chunk_size, capacity), watch, reporter)
     group = Group(seeds, keys, paths, start, num_inside, advance, course)
-    if isinstance(plan.method, Piloted) and plan.num_warmup == 0:
-        return handed_over(group, plan.method, start.tuning)
+    if method is not plan.method and plan.num_warmup == 0:
+        return handed_over(group, start.tuning)
     return compiled(group, method, start.tuning, start.states)
 
 
@@ -185,8 +187,9 @@ def compiled(group: Group, method: Method, tuning: Tuning, states: Any) -> Group
     return group._replace(start=group.start._replace(tuning=tuning, states=states), course=course)
 
 
-def handed_over(group: Group, method: Piloted, learned: Tuning) -> Group:
-    """From the pilot to the method, tuned target by target by what the pilot learned."""
+def handed_over(group: Group, learned: Tuning) -> Group:
+    """From the pilot to annealed runs, tuned target by target by what the pilot learned."""
+    method: Any = group.course.plan.method
     tuned = [method.tuned(at(learned, i))[1] for i in range(len(group.seeds))]
     tuning = jax.tree.map(lambda *leaves: np.stack(leaves), *tuned)
     states = init_group(group.keys, method, group.paths, tuning, group.start.base_draws, group.course.plan.num_chains)
@@ -204,8 +207,8 @@ def finish_group(group: Group) -> Runs:
     for index, length in enumerate(lengths):
         standing = take_round(group.course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
         step += length
-    if isinstance(plan.method, Piloted) and plan.num_warmup > 0:
-        group = handed_over(group, plan.method, standing.tuning)
+    if plan.first_method is not plan.method and plan.num_warmup > 0:
+        group = handed_over(group, standing.tuning)
         standing = standing._replace(tuning=group.start.tuning, states=group.start.states)
     start, course = group.start, group.course
     chunks = list(course.chunks(SAMPLING, standing, plan.first_sampling_step, plan.num_draws))

@@ -19,6 +19,7 @@ from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults, Settings
 from thermocline.many.run import NUM_BASE_DRAWS, Plan, Runs, begin_group, finish_group
 from thermocline.methods import AnnealedImportance, GibbsTempering, Method, Piloted
+from thermocline.methods.annealed_importance import checked_betas
 from thermocline.paths import Path
 from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.progress import Reporter, reporter_for
@@ -204,6 +205,8 @@ def _check_method(method: Method | None) -> None:
             "sample_many runs all targets with equally many temperatures; give AnnealedImportance its "
             "num_temperatures, which a pilot places for each target, or its betas."
         )
+    if isinstance(method, AnnealedImportance) and method.betas is not None:
+        checked_betas(method.betas)
 
 
 def group_size_for(group_size: int | None) -> int:
