@@ -117,17 +117,16 @@ def parallel_table(found: dict[str, Found]) -> str:
 def numbers_of(found: dict[str, Found], settings: Settings) -> dict[str, Any]:
     """What the figure and the tables show, for result.json."""
     numbers: dict[str, Any] = {"settings": settings._asdict()}
-    for name, stages in found.items():
+    for model, stages in found.items():
         bounds = {side: float(stages["bounds"][side].mean()) for side in ("lower", "upper")}
         rows = [
             {"method": label, "seconds": float(seconds), "value": float(value), "error": float(error)}
             for label, seconds, value, error in final_rows(stages)
         ]
-        curves = {
-            stage: [np.round(part, 5).tolist() for part in figure.curve(stages[stage])] for stage in figure.curves_of(stages)
-        }
-        acceptance = {stage: round(float(stages[stage]["acceptance"]), 3) for stage in figure.curves_of(stages)}
-        numbers[name] = {"bounds": bounds, "estimates": rows, "curves": curves, "acceptance": acceptance}
+        methods = figure.curves_of(stages)
+        curves = {name: [np.round(part, 5).tolist() for part in figure.curve(stages[name])] for name in methods}
+        acceptance = {name: round(float(stages[name]["acceptance"]), 3) for name in methods}
+        numbers[model] = {"bounds": bounds, "estimates": rows, "curves": curves, "acceptance": acceptance}
     return numbers
 
 
