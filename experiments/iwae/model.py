@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -101,7 +101,9 @@ def initial(
 def save(path: Path, model: Autoencoder) -> None:
     """Half precision, compressed: half a megabyte a model."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    leaves = {f"leaf{i:02d}": np.asarray(leaf, np.float16) for i, leaf in enumerate(jax.tree.leaves(model))}
+    leaves: dict[str, Any] = {
+        f"leaf{i:02d}": np.asarray(leaf, np.float16) for i, leaf in enumerate(jax.tree.leaves(model))
+    }
     with path.open("wb") as file:
         np.savez_compressed(file, **leaves)
 
@@ -109,7 +111,7 @@ def save(path: Path, model: Autoencoder) -> None:
 def load(path: Path) -> Autoencoder:
     """The model that `save` wrote, in single precision."""
     with np.load(path) as file:
-        leaves = [file[name].astype(np.float32) for name in sorted(file.files)]
+        leaves: list[Any] = [file[name].astype(np.float32) for name in sorted(file.files)]
     layers = [Layer(*leaves[i : i + 2]) for i in range(0, len(leaves), 2)]
     return Autoencoder((layers[0], layers[1]), layers[2], layers[3], (layers[4], layers[5], layers[6]))
 

@@ -95,7 +95,8 @@ def bidirectional_many(
     began = time.monotonic()
     with computing_in(precision):
         positions = _ravelled(target, cast(exact_draws, precision), len(forward))
-        reverse = _reverse_runs(forward, positions, seed, int(num_runs), group_size_for(group_size))
+        mover = cast(method.mover, precision)
+        reverse = _reverse_runs(forward, mover, positions, seed, int(num_runs), group_size_for(group_size))
     return _sandwiches(forward, reverse, time.monotonic() - began)
 
 
@@ -112,12 +113,12 @@ def _ravelled(target: Target, draws: Any, number: int) -> np.ndarray:
 
 
 def _reverse_runs(
-    forward: ManyResults, positions: np.ndarray, seed: int, num_runs: int, group_size: int
+    forward: ManyResults, mover: Mover, positions: np.ndarray, seed: int, num_runs: int, group_size: int
 ) -> np.ndarray:
     """Log weights (target, run), a group of targets at a time."""
-    runs, method, paths = forward.runs, forward.settings.method, forward.paths
-    path = Path(paths.path.target, paths.path.base, runs.log_zeta)
-    paths, tuning, mover = cast((Paths(path, paths.is_shared), runs.tuning, method.mover), forward.settings.precision)
+    runs, paths = forward.runs, forward.paths
+    path: Any = Path(paths.path.target, paths.path.base, runs.log_zeta)  # type: ignore[arg-type]
+    paths, tuning = cast((Paths(path, paths.is_shared), runs.tuning), forward.settings.precision)
     shared, number, parts = jax.random.fold_in(jax.random.key(seed), 7), len(forward), []
     for first in range(0, number, group_size):
         group = np.arange(first, first + group_size) % number
