@@ -25,8 +25,8 @@ from experiments.iwae.train import data_folder
 
 FOLDER = Path(__file__).parent
 NAMES = {"mnist": "mnist-iwae", "omniglot": "omni-iwae"}  # and the folders of the authors' weights
-NUM_DRAWS = {"gibbs": 1000, "joint": 1000, "simulated": 1000, "library": 500}
-FULL = Settings(100, 5, NUM_DRAWS, (50, 100, 200, 500, 1000, 2000), 1000, (1, 4, 16, 64))
+NUM_DRAWS = {"gibbs": 2000, "joint": 3000, "simulated": 2000, "library": 500}
+FULL = Settings(100, 4, NUM_DRAWS, (50, 100, 200, 500, 1000, 2000), 1000, (1, 4, 16, 64))
 QUICK = Settings(8, 4, dict.fromkeys(NUM_DRAWS, 100), (50, 100), 200, (1, 16))
 SMALL_GAP = 0.1  # nats an image
 Found = dict[str, dict[str, np.ndarray]]
