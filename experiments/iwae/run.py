@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 NAMES = {"mnist": "mnist-iwae", "omniglot": "omni-iwae"}  # and the folders of the authors' weights
 NUM_DRAWS = {"gibbs": 2000, "joint": 3000, "simulated": 2000, "library": 500}
 FULL = Settings(100, 4, NUM_DRAWS, (50, 100, 200, 500, 1000, 2000), 1000, (1, 4, 16, 64))
-QUICK = Settings(8, 4, dict.fromkeys(NUM_DRAWS, 100), (50, 100), 200, (1, 16))
+QUICK = Settings(8, 4, dict.fromkeys(NUM_DRAWS, 500) | {"library": 100}, (50, 100), 200, (1, 16))
 SMALL_GAP = 0.1  # nats an image
 Found = dict[str, dict[str, np.ndarray]]
 

@@ -122,6 +122,30 @@ def test_time_to_reach_counts_from_the_last_excursion():
     assert reached["AIS"] == np.inf
 
 
+def test_a_claim_is_not_decided_by_runs_that_are_too_short():
+    def stages_with(gibbs, joint):
+        """Mean errors after 1, 2, ..., 5 seconds; annealed runs are right after 7."""
+        chains = {"num_draws": np.arange(1, 6), "seconds": np.array(10.0), "warmup_seconds": np.array(0.0)}
+        values = {"gibbs": gibbs, "joint": joint}
+        found = {name: chains | {"value": np.tile(value, (1, 2, 1))} for name, value in values.items()}
+        runs = {"seconds": np.array(7.0), "value": np.array([0.0]), "error": np.array([0.1])}
+        return found | {"annealed-5": runs, "bounds": {"lower": np.array([-0.1]), "upper": np.array([0.1])}}
+
+    early, late, never = np.array([0.0] * 5), np.array([-3.0] * 4 + [0.0]), np.array([-3.0] * 5)
+    assert claims.is_longer(stages_with(early, late), "joint CT", "Gibbs CT", 2.0) is True
+    assert claims.is_longer(stages_with(late, early), "joint CT", "Gibbs CT", 2.0) is False
+    assert claims.is_longer(stages_with(early, never), "joint CT", "Gibbs CT", 2.0) is True
+    assert claims.is_longer(stages_with(late, never), "joint CT", "Gibbs CT", 2.0) is None
+    assert claims.is_longer(stages_with(never, never), "joint CT", "Gibbs CT", 1.0) is None
+    assert claims.is_similar(stages_with(late, late))[1] is True
+    assert claims.is_similar(stages_with(early, late))[1] is False
+    assert claims.is_similar(stages_with(never, late))[1] is None
+    assert claims.verdict([None, None]) == "not decided by runs of this length"
+    assert [claims.verdict(held) for held in ([True, None], [True, False], [False])] == [
+        "holds", "holds in part", "does not hold here",
+    ]  # fmt: skip
+
+
 def test_weights_survive_half_precision(tmp_path):
     model = tiny_model()
     save(tmp_path / "model.npz", model)
