@@ -19,7 +19,7 @@ from thermocline.fits import (
     fit_renyi,
 )
 from thermocline.frontends import from_numpy, from_numpyro, from_pymc, from_stan
-from thermocline.many import ManyResults, sample_many
+from thermocline.many import ManyResults, ManySandwiches, bidirectional_many, sample_many
 from thermocline.methods import (
     AnnealedImportance,
     GibbsTempering,
@@ -59,6 +59,7 @@ __all__ = [
     "Logistic",
     "LowRankGaussian",
     "ManyResults",
+    "ManySandwiches",
     "Mixture",
     "Mode",
     "Monotone",
@@ -75,6 +76,7 @@ __all__ = [
     "ThermoclineWarning",
     "Untempered",
     "bidirectional",
+    "bidirectional_many",
     "compare",
     "count_based_evidence",
     "cross_check",

@@ -148,22 +148,25 @@ def reverse_runs(key: jax.Array, went: Exploration, positions: jax.Array) -> tup
 def _reverse(
     keys: jax.Array, path: Path, tuning: Tuning, mover: Mover, positions: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    betas = tuning.law.betas
-    one, shared = jnp.ones((), positions.dtype), keys[0]
-
-    def run(key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
-        spread, back = map(Keys, jax.random.split(key), jax.random.split(shared))
-        step = lambda i, state: moved(spread, path, tuning, mover, one, state, i)  # noqa: E731
-        start = jax.lax.fori_loop(0, NUM_SPREAD, step, at_start(path.evaluate(position)))
-        end = anneal_back(back, path, tuning, mover, betas, start.point)
-        return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
-
+    run = lambda key, position: reverse_run(Keys(key, keys[0]), path, tuning, mover, position)  # noqa: E731
     return jax.vmap(run)(keys, positions)
+
+
+def reverse_run(
+    keys: Keys, path: Path, tuning: Tuning, mover: Mover, position: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The log weight of one run from a draw of the target back to the base, and its gradients."""
+    spread, back = map(Keys, jax.random.split(keys.own), jax.random.split(keys.shared))
+    one = jnp.ones((), position.dtype)
+    step = lambda i, state: moved(spread, path, tuning, mover, one, state, i)  # noqa: E731
+    start = jax.lax.fori_loop(0, NUM_SPREAD, step, at_start(path.evaluate(position)))
+    end = anneal_back(back, path, tuning, mover, tuning.law.betas, start.point)
+    return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
 
 
 def _sandwich(went: Exploration, reverse: np.ndarray, is_exact: bool, num_gradients: int) -> Sandwich:
     forward, log_zeta = went.outcome.draws.log_weight_target, float(went.path.log_zeta)
-    up, back = _log_mean(forward), _log_mean(reverse[None])
+    up, back = log_mean(forward), log_mean(reverse[None])
     spent = num_gradients + int(went.outcome.draws.num_gradients.sum()) + went.outcome.warmup_gradients
     return Sandwich(
         up.value + log_zeta,
@@ -178,7 +181,7 @@ def _sandwich(went: Exploration, reverse: np.ndarray, is_exact: bool, num_gradie
     )
 
 
-def _log_mean(log_weight: np.ndarray) -> Estimate:
+def log_mean(log_weight: np.ndarray) -> Estimate:
     """The raw log of the mean weight, whose bias is what makes it a bound."""
     weight, value = relative(log_weight)
     return Estimate(value, *mean_error(weight))

@@ -12,7 +12,7 @@ from thermocline.draws import Draws
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric
-from thermocline.paths import Path
+from thermocline.paths import Path, Rungs
 
 
 def chain_mesh(num_chains: int, path: Path) -> Mesh:
@@ -85,7 +85,7 @@ def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> t
     """
     tuning = method.initial_tuning(metric, base_log_ratio)
     if not hasattr(tuning.law, "log_mass"):
-        return tuning, jnp.asarray(False)
+        return tuning, jnp.asarray(isinstance(tuning.law, Rungs))  # a schedule begins at the base
     return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, base_log_ratio.dtype)))
 
 

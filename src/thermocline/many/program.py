@@ -84,16 +84,42 @@ def start_group(keys: jax.Array, method: Method, paths: Paths, *, num_chains: in
         path, log_ratio = Path(path.target, path.base, log_zeta), log_ratio - log_zeta
         metric = metric_of(initial_scale(path.base, positions), centres_of(path.base, positions))
         tuning, visits_base = first_tuning(method, metric, log_ratio)
-        places = jnp.arange(num_chains) % jnp.maximum(jnp.sum(is_inside), 1)
-        starts = positions[jnp.argsort(~is_inside, stable=True)[places]]
-        chain_keys = jax.random.split(keys[1], num_chains)
-        states = jax.vmap(lambda key, position: method.init(key, path, tuning, position))(chain_keys, starts)
+        states = first_states(keys[1], method, path, tuning, positions, log_ratio, num_chains)
         moments = getattr(path.base, "moments", None)
         mean, variance = (None, None) if moments is None else moments()
         known: Any = positions, log_ratio, mean, variance
         return Start(log_zeta, BaseDraws(*known), num_bad, tuning, visits_base, states)
 
     return paths.map(of_target, keys)
+
+
+def first_states(
+    key: jax.Array,
+    method: Method,
+    path: Path,
+    tuning: Tuning,
+    positions: jax.Array,
+    log_ratio: jax.Array,
+    num_chains: int,
+) -> Any:
+    """Chains at draws of the base that lie on the target's support, as far as there are such."""
+    is_inside = jnp.isfinite(log_ratio)
+    places = jnp.arange(num_chains) % jnp.maximum(jnp.sum(is_inside), 1)
+    starts = positions[jnp.argsort(~is_inside, stable=True)[places]]
+    keys = jax.random.split(key, num_chains)
+    return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(keys, starts)
+
+
+@partial(jax.jit, static_argnames="num_chains")
+def init_group(
+    keys: jax.Array, method: Method, paths: Paths, tuning: Tuning, base_draws: BaseDraws, num_chains: int
+) -> Any:
+    """The chains' starts, for a method that takes over from its pilot."""
+
+    def of_target(path: Path, keys: jax.Array, tuning: Tuning, position: jax.Array, log_ratio: jax.Array) -> Any:
+        return first_states(keys[1], method, path, tuning, position, log_ratio, num_chains)
+
+    return paths.map(of_target, keys, tuning, base_draws.position, base_draws.log_ratio)
 
 
 @partial(jax.jit, static_argnames="num_draws")

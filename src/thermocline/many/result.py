@@ -13,6 +13,7 @@ from thermocline.checks import Check, Verdict, verdict_of
 from thermocline.draws import Draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate
+from thermocline.estimators.estimate import batches_of_groups
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.explore import Exploration
 from thermocline.many.checks import check_sum, check_targets
@@ -148,10 +149,12 @@ class ManyResults:
 
     def _log_evidences(self, part: slice) -> Estimate:
         draws, log_zeta = self.runs.draws, self.runs.log_zeta
-        rows = []
+        group, rows = getattr(self.runs.tuning.law, "group", 0), []  # of draws that are one independent piece
         for i in range(len(self)):
-            weights = (log_weight[i][:, part] for log_weight in (draws.log_weight_target, draws.log_weight_base))
-            estimate = log_ratio_of_means(*weights) + float(log_zeta[i]) + log_support(self.runs.support[i])
+            first, second = (weight[i][:, part] for weight in (draws.log_weight_target, draws.log_weight_base))
+            batches = batches_of_groups(*first.shape, group) if group else None
+            estimate = log_ratio_of_means(first, second, batches) + float(log_zeta[i])
+            estimate = estimate + log_support(self.runs.support[i])
             rows.append((estimate.value, estimate.standard_error, estimate.dof))
         return Estimate(*np.array(rows).reshape(-1, 3).T)
 

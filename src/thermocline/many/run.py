@@ -18,13 +18,15 @@ from thermocline.many.program import (
     Start,
     adapt_group,
     advance_group,
+    at,
     count_inside,
+    init_group,
     keys_of,
     start_group,
     target_mesh,
     where_active,
 )
-from thermocline.methods import Method
+from thermocline.methods import AnnealedImportance, Method
 from thermocline.methods.tuning import Tuning
 from thermocline.paths import Path
 from thermocline.precision import to_numpy
@@ -46,6 +48,13 @@ class Plan(NamedTuple):
     num_warmup: int
     num_draws: int
     chunk_size: int | None
+
+    @property
+    def first_method(self) -> Method:
+        """What climbs and warms up: a pilot, where the method has one and something to learn from it."""
+        if isinstance(self.method, AnnealedImportance) and (self.num_warmup > 0 or self.method.betas is None):
+            return self.method.pilot
+        return self.method
 
     @property
     def num_kept(self) -> int:
@@ -138,6 +147,7 @@ class Group(NamedTuple):
     paths: Paths
     start: Start
     num_inside: np.ndarray  # fresh base draws on the target's support
+    advance: Callable[..., Any]  # steps of any method
     course: Course
 
     @property
@@ -149,31 +159,58 @@ class Group(NamedTuple):
 def begin_group(
     shared_key: jax.Array, seeds: np.ndarray, paths: Paths, plan: Plan, watch: Watch, reporter: Reporter
 ) -> Group:
-    """Draw from the bases, place the chains, and compile their steps."""
+    """Draw from the bases, place the chains, and compile the first steps: a pilot's only if there is warm-up."""
     with watch.timing("compile"):
-        keys = keys_of(seeds)
-        start = start_group(keys, plan.method, paths, num_chains=plan.num_chains, num_draws=NUM_BASE_DRAWS)
+        keys, method = keys_of(seeds), plan.first_method
+        start = start_group(keys, method, paths, num_chains=plan.num_chains, num_draws=NUM_BASE_DRAWS)
         paths = Paths(Path(paths.path.target, paths.path.base, start.log_zeta), paths.is_shared)
-        mesh, row = target_mesh(len(seeds)), start.base_draws.position.shape[-1] + 8
-        capacity = int(np.clip(BUFFER_BYTES / (8 * len(seeds) * plan.num_chains * row), 1, MOST_STEPS_A_CHUNK))
-        states = jax.device_put(start.states, NamedSharding(mesh, PartitionSpec("targets")))  # as steps return them
-        program = partial(advance_group, shared_key, keys, plan.method, paths, capacity=capacity, mesh=mesh)
-        jax.block_until_ready(program(start.tuning, states, 0, 0))
+    row = start.base_draws.position.shape[-1] + 8
+    capacity = int(np.clip(BUFFER_BYTES / (8 * len(seeds) * plan.num_chains * row), 1, MOST_STEPS_A_CHUNK))
+    advance = partial(advance_group, shared_key, keys, capacity=capacity, mesh=target_mesh(len(seeds)))
     num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
-    course = Course(program, plan, Pace(plan.chunk_size, capacity), watch, reporter)
-    return Group(seeds, keys, paths, start._replace(states=states), num_inside, course)
+    course = Course(advance, plan, Pace(plan.chunk_size, capacity), watch, reporter)
+    group = Group(seeds, keys, paths, start, num_inside, advance, course)
+    if method is not plan.method and plan.num_warmup == 0:
+        return handed_over(group, start.tuning)
+    return compiled(group, method, start.tuning, start.states)
+
+
+def compiled(group: Group, method: Method, tuning: Tuning, states: Any) -> Group:
+    """The group at these states, with the compiled steps of a method."""
+    course = group.course
+    with course.watch.timing("compile"):
+        mesh = target_mesh(len(group.seeds))
+        states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("targets")))  # as steps return them
+        program = partial(group.advance, method, group.paths)
+        jax.block_until_ready(program(tuning, states, 0, 0))
+    course = course._replace(program=program, pace=Pace(course.plan.chunk_size, course.pace.capacity))
+    return group._replace(start=group.start._replace(tuning=tuning, states=states), course=course)
+
+
+def handed_over(group: Group, learned: Tuning) -> Group:
+    """From the pilot to annealed runs, tuned target by target by what the pilot learned."""
+    method: Any = group.course.plan.method
+    tuned = [method.tuned(at(learned, i))[1] for i in range(len(group.seeds))]
+    tuning = jax.tree.map(lambda *leaves: np.stack(leaves), *tuned)
+    states = init_group(group.keys, method, group.paths, tuning, group.start.base_draws, group.course.plan.num_chains)
+    start = group.start._replace(visits_base=np.ones(len(group.seeds), bool))  # its runs begin at the base
+    return compiled(group._replace(start=start), method, tuning, states)
 
 
 def finish_group(group: Group) -> Runs:
     """Climb, warm up, freeze and sample."""
-    start, course, plan = group.start, group.course, group.course.plan
-    standing = Standing(start.tuning, start.states, np.zeros(len(group.seeds), int))
+    plan = group.course.plan
+    standing = Standing(group.start.tuning, group.start.states, np.zeros(len(group.seeds), int))
     if plan.num_warmup > 0:
-        standing = climb(course, standing, group.is_usable)
+        standing = climb(group.course, standing, group.is_usable)
     step, lengths = plan.first_warmup_step, warmup_rounds(plan.num_warmup)
     for index, length in enumerate(lengths):
-        standing = take_round(course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
+        standing = take_round(group.course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
         step += length
+    if plan.first_method is not plan.method and plan.num_warmup > 0:
+        group = handed_over(group, standing.tuning)
+        standing = standing._replace(tuning=group.start.tuning, states=group.start.states)
+    start, course = group.start, group.course
     chunks = list(course.chunks(SAMPLING, standing, plan.first_sampling_step, plan.num_draws))
     draws = course.by_target(concatenate([chunk for _, _, chunk in chunks]))
     known = start.log_zeta, start.base_draws, start.num_bad, count_support(group)

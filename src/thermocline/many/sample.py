@@ -18,7 +18,8 @@ from thermocline.many.bases import resolve_bases
 from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults, Settings
 from thermocline.many.run import NUM_BASE_DRAWS, Plan, Runs, begin_group, finish_group
-from thermocline.methods import GibbsTempering, Method, Piloted
+from thermocline.methods import AnnealedImportance, GibbsTempering, Method, Piloted
+from thermocline.methods.annealed_importance import checked_betas
 from thermocline.paths import Path
 from thermocline.precision import cast, computing_in, to_numpy
 from thermocline.progress import Reporter, reporter_for
@@ -58,12 +59,8 @@ def sample_many(
     the parameters are dropped once a target's checks are made, and only their weights kept, for the evidence.
     """
     _check_options(seed, Lengths(num_chains, num_warmup, num_draws, num_draws), None, chunk_size)
-    if isinstance(method, Piloted):
-        raise ThermoclineError(
-            f"sample_many cannot run {type(method).__name__}, which a pilot has to tune for each target; "
-            "use GibbsTempering or JointTempering, or tc.sample target by target."
-        )
-    number, size = num_targets(data), _group_size(group_size)
+    _check_method(method)
+    number, size = num_targets(data), group_size_for(group_size)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         chosen = cast(GibbsTempering() if method is None else method, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
@@ -196,7 +193,23 @@ def _warn_of_unusable(results: ManyResults) -> None:
         )
 
 
-def _group_size(group_size: int | None) -> int:
+def _check_method(method: Method | None) -> None:
+    """Programs have one shape for all targets, and so must their temperatures."""
+    if isinstance(method, Piloted) and not isinstance(method, AnnealedImportance):
+        raise ThermoclineError(
+            f"sample_many cannot run {type(method).__name__}, which a pilot has to tune for each target; "
+            "use GibbsTempering, JointTempering or AnnealedImportance, or tc.sample target by target."
+        )
+    if isinstance(method, AnnealedImportance) and method.betas is None and method.num_temperatures is None:
+        raise ThermoclineError(
+            "sample_many runs all targets with equally many temperatures; give AnnealedImportance its "
+            "num_temperatures, which a pilot places for each target, or its betas."
+        )
+    if isinstance(method, AnnealedImportance) and method.betas is not None:
+        checked_betas(method.betas)
+
+
+def group_size_for(group_size: int | None) -> int:
     if group_size is None:
         return GROUP_SIZE if jax.default_backend() == "cpu" else GROUP_SIZE_ELSEWHERE
     if not (isinstance(group_size, int | np.integer) and group_size >= 1):
