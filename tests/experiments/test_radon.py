@@ -48,7 +48,8 @@ def test_models_are_the_one_that_is_integrated(front_end, centred):
     def log_density(flat):
         return target(unravel(flat) | fixed)
 
-    value, gradient, hessian = (jax.jit(f)(0 * flat) for f in (log_density, jax.grad(log_density), jax.hessian(log_density)))
+    functions = log_density, jax.grad(log_density), jax.hessian(log_density)
+    value, gradient, hessian = (jax.jit(function)(0 * flat) for function in functions)
     integral = value + 0.5 * gradient @ jnp.linalg.solve(-hessian, gradient)
     integral += 0.5 * flat.size * np.log(2 * np.pi) - 0.5 * jnp.linalg.slogdet(-hessian)[1]
     expected = log_integrand(SMALL, [LOG_SCALES[i : i + 1] for i in range(3)])[0, 0, 0]

@@ -25,9 +25,10 @@ def main(front_end: str) -> tuple[tc.Result, float]:
                                       progress=False))
     estimate = result.log_evidence
     failed = [check.name for check in result.checks if not check.passed]
-    print(f"{front_end}: log Z {estimate} (exact {exact:.4f}, z {estimate.z_score(exact):.2f}), {result.verdict} {failed}")
-    print(f"  seconds, compiling included: target {made:.0f}, ADVI {advi:.0f}, tempering {sampled:.0f}, NUTS {nuts:.0f}; "
-          f"of tempering {result.info['seconds']}", flush=True)
+    print(f"{front_end}: log Z {estimate} (exact {exact:.4f}, z {estimate.z_score(exact):.2f})")
+    print(f"  {result.verdict}, not passed: {failed}")
+    print(f"  seconds, compiling too: target {made:.0f}, ADVI {advi:.0f}, tempering {sampled:.0f}, NUTS {nuts:.0f}")
+    print(f"  of tempering {result.info['seconds']}", flush=True)
     return result, exact
 
 
