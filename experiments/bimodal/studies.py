@@ -20,7 +20,7 @@ from experiments.bimodal.problem import (
     target,
 )
 
-X = np.linspace(-150, 150, 60_001)
+X = np.linspace(-150, 150, 15_001)
 BETAS = np.linspace(0, 1, 401)
 HOT, COLD = 0.1, 0.9
 
