@@ -76,6 +76,14 @@ def tables_of_studies(numbers: dict[str, Any]) -> dict[str, str]:
              f"{row['near_1']:.3f}"] for row in numbers["marginals"]]
     tables = {"marginals": markdown_table(["base", "KL to target", "KL from target", "log ζ − log Z", "P(β < 0.1)",
                                            "lowest density of β", "P(β > 0.9)"], rows)}
+    hot = numbers["hot_draws"]
+    tables["hot"] = markdown_table(["share", ""], [
+        ["of the weight w₁, held by draws with β < 0.1, exactly", f"{hot['exact_share']:.1%}"],
+        ["the same, in the run", f"{hot['share']:.1%}"],
+        ["of the draws, with β < 0.1", f"{hot['share_of_draws']:.0%}"],
+        ["of the draws, with β > 0.9", f"{hot['share_of_cold_draws']:.0%}"],
+        ["of the draws, that all are worth by their weights (Kish)", f"{hot['effective_share']:.0%}"],
+    ])
     if "without_a_mass" in numbers:
         rows = [[row["method"], f"{row['rmse_log_evidence']:.3f}", f"{row['rmse_left_mass']:.3f}",
                  f"{row['gradients_a_draw']:.1f}"] for row in numbers["without_a_mass"]]

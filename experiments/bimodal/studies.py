@@ -98,7 +98,7 @@ def share_of_the_hot(result: tc.Result) -> dict[str, float]:
     }
 
 
-def without_a_mass(num_chains: int = 256, num_draws: int = 1000) -> list[dict[str, Any]]:
+def without_a_mass(num_chains: int = 64, num_draws: int = 1000) -> list[dict[str, Any]]:
     """RMSE over single chains of Gibbs tempering and of joint tempering with masses around the usual one.
 
     The law of beta is the paper's and there are no jumps from the base, in both; warm-up tunes the step size alike.
