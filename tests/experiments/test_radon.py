@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from rich.console import Console
 from scipy.stats import multivariate_normal
 
@@ -11,6 +12,7 @@ from experiments.radon.data import radon
 from experiments.radon.exact import log_evidence, log_integrand, log_likelihood_of_scales
 from experiments.radon.models import target_of
 from experiments.radon.run import Setting, main
+from thermocline.precision import computing_in
 
 SMALL = radon(3)
 LOG_SCALES = np.array([-1.3, 0.4, -0.5])  # of sigma_alpha, sigma_beta and epsilon
@@ -33,27 +35,29 @@ def test_likelihood_of_the_scales_is_that_of_a_dense_covariance():
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-9)
 
 
-@pytest.mark.usefixtures("double")
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("front_end", ["numpyro", "pymc"])
 def test_models_are_the_one_that_is_integrated(front_end, centred):
-    """Given the scales the log density is quadratic in the rest, so that its integral is Laplace's, exactly."""
+    """Given the scales the log density is quadratic in the rest, so that its integral is Laplace's, exactly.
+
+    PyMC takes the logarithm of 2.5, which single precision holds exactly, in single precision: 3e-8 for each scale.
+    """
     target = target_of(front_end, SMALL, centred=centred)
     start = target.initial_position
     names = {name: next(key for key in start if key.startswith(name) and np.ndim(start[key]) == 0) for name in NAMES}
-    fixed = {names[name]: jnp.asarray(value) for name, value in zip(NAMES, LOG_SCALES, strict=True)}
-    rest = {key: leaf for key, leaf in start.items() if key not in fixed}
-    flat, unravel = jax.flatten_util.ravel_pytree(rest)
+    with computing_in("float64"):
+        fixed = {names[name]: jnp.asarray(value) for name, value in zip(NAMES, LOG_SCALES, strict=True)}
+        flat, unravel = ravel_pytree({key: jnp.asarray(leaf) for key, leaf in start.items() if key not in fixed})
 
-    def log_density(flat):
-        return target(unravel(flat) | fixed)
+        def log_density(flat):
+            return target(unravel(flat) | fixed)
 
-    functions = log_density, jax.grad(log_density), jax.hessian(log_density)
-    value, gradient, hessian = (jax.jit(function)(0 * flat) for function in functions)
-    integral = value + 0.5 * gradient @ jnp.linalg.solve(-hessian, gradient)
-    integral += 0.5 * flat.size * np.log(2 * np.pi) - 0.5 * jnp.linalg.slogdet(-hessian)[1]
+        functions = log_density, jax.grad(log_density), jax.hessian(log_density)
+        value, gradient, hessian = (np.asarray(jax.jit(function)(0 * flat)) for function in functions)
+    integral = value + 0.5 * gradient @ np.linalg.solve(-hessian, gradient)
+    integral += 0.5 * flat.size * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(-hessian)[1]
     expected = log_integrand(SMALL, [LOG_SCALES[i : i + 1] for i in range(3)])[0, 0, 0]
-    np.testing.assert_allclose(integral, expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(integral, expected, rtol=0, atol=1e-6 if front_end == "pymc" else 1e-8)
 
 
 def test_quadrature_has_converged():
