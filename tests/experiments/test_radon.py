@@ -40,7 +40,7 @@ def test_likelihood_of_the_scales_is_that_of_a_dense_covariance():
 def test_models_are_the_one_that_is_integrated(front_end, centred):
     """Given the scales the log density is quadratic in the rest, so that its integral is Laplace's, exactly.
 
-    PyMC takes the logarithm of 2.5, which single precision holds exactly, in single precision: 3e-8 for each scale.
+    PyMC's density is 8e-8 off, the size of a constant rounded to single precision; which one has not been traced.
     """
     target = target_of(front_end, SMALL, centred=centred)
     start = target.initial_position
