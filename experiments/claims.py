@@ -129,7 +129,12 @@ CLAIMS = (
 
 def found(claim: Claim) -> Finding:
     file = FOLDER / claim.experiment / "result.json"
-    return claim.judge(json.loads(file.read_text())) if file.exists() else OPEN
+    if not file.exists():
+        return OPEN
+    try:
+        return claim.judge(json.loads(file.read_text()))
+    except KeyError as missing:
+        return f"the stored result has no {missing}: run the experiment again", "open"
 
 
 def main() -> None:
