@@ -32,7 +32,7 @@ $(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 demo: $(VENV)/.report
-	$(RUN) experiments/bimodal/run.py --out build/demo
+	$(RUN) -m experiments.bimodal.run --quick --out build/demo
 
 paper-%: $(VENV)/.experiments
 	$(RUN) -m experiments.$*.run $(if $(QUICK),--quick)

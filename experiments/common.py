@@ -42,6 +42,11 @@ def store(folder: Path, out: Path, numbers: dict[str, Any], tables: dict[str, st
     """Write `result.json` and the README, each table put between `<!-- name -->` and `<!-- end name -->`."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps(numbers, indent=1) + "\n")
+    write_readme(folder, out, tables)
+
+
+def write_readme(folder: Path, out: Path, tables: dict[str, str]) -> None:
+    """The folder's README with these tables in their places, into `out`."""
     text = (folder / "README.md").read_text()
     for name, table in tables.items():
         opening, closing = f"<!-- {name} -->", f"<!-- end {name} -->"

@@ -102,3 +102,17 @@ def test_few_draws_give_a_proper_covariance_and_many_are_left_alone():
 def test_draws_that_have_no_moments_get_a_sentence(source, says):
     with pytest.raises(tc.ThermoclineError, match=says):
         fit_moments(source)
+
+
+def test_a_result_whose_parameters_are_shown_otherwise_than_sampled():
+    """As models with deterministic sites are: there the base is of the sampled ones."""
+    raw = np.random.default_rng(2).normal(3.0, 2.0, size=(4, 500))
+    result = SimpleNamespace(
+        unconstrained={"raw": raw},
+        template={"raw": "raw", "doubled": "doubled"},
+        draws=SimpleNamespace(log_weight_target=np.zeros_like(raw)),
+        log_evidence=None,
+    )
+    fit = fit_moments(result)
+    assert set(fit.base.mean) == {"raw"}
+    assert abs(fit.base.mean["raw"] - 3) < 4 * 2 / np.sqrt(raw.size)

@@ -35,7 +35,9 @@ def weighted_draws_of(source: Any, like: Any = None) -> WeightedDraws:
     if hasattr(source, "unconstrained"):  # a Result, which imports bases
         log_evidence = None if source.log_evidence is None else float(source.log_evidence.value)
         by_name = {name: values.reshape(-1, *values.shape[2:]) for name, values in source.unconstrained.items()}
-        source = jax.tree.map(by_name.__getitem__, source.template), np.ravel(source.draws.log_weight_target)
+        is_shown_alike = set(jax.tree.leaves(source.template)) == set(by_name)  # else positions are a dict by name
+        positions = jax.tree.map(by_name.__getitem__, source.template) if is_shown_alike else by_name
+        source = positions, np.ravel(source.draws.log_weight_target)
     if not isinstance(source, tuple | list) or len(source) != 2:
         raise ThermoclineError("give a Result, or a pair (positions, log_weights), with log_weights None if equal.")
     positions, log_weights = source
