@@ -60,8 +60,8 @@ def persistent(num_particles: int, size: float, key: jax.Array) -> Outcome:
     state = adaptive_persistent_sampling.init(particles, log_ratio, MOST_STAGES)
     state = jax.lax.while_loop(goes_on, stage, state)
     weights = state.persistent_weights / jnp.sum(state.persistent_weights)
-    moments = (jnp.einsum("ti,tid->d", weights, state.persistent_particles**power) for power in (1, 2))
-    return Outcome(state.log_Z, *moments, state.iteration, state.tempering_param >= 1)
+    first, second = (jnp.einsum("ti,tid->d", weights, state.persistent_particles**power) for power in (1, 2))
+    return Outcome(state.log_Z, first, second, state.iteration, state.tempering_param >= 1)
 
 
 def usual(num_particles: int, share: float, key: jax.Array) -> Outcome:
@@ -80,8 +80,8 @@ def usual(num_particles: int, share: float, key: jax.Array) -> Outcome:
     even: Any = tempered.TemperedSMCState(particles, jnp.full(num_particles, 1 / num_particles), jnp.zeros(()))
     carry = even, jnp.zeros(()), jnp.zeros((), int)
     state, log_evidence, number = jax.lax.while_loop(lambda carry: carry[0].tempering_param < 1, stage, carry)
-    moments = (state.weights @ state.particles**power for power in (1, 2))
-    return Outcome(log_evidence, *moments, number, jnp.asarray(True))
+    first, second = (state.weights @ state.particles**power for power in (1, 2))
+    return Outcome(log_evidence, first, second, number, jnp.asarray(True))
 
 
 def describe(outcome: Outcome) -> str:

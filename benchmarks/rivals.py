@@ -28,7 +28,9 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import thermocline as tc
-from tests.study_boltzmann import REPOSITORY, boltzmann, enumerate_machine
+from experiments.boltzmann.machine import enumerate_machine
+from experiments.common import REPOSITORY
+from tests.study_boltzmann import authors_relaxation
 from thermocline.assemble import assemble
 from thermocline.explore import Lengths, explore
 from thermocline.precision import cast, computing_in
@@ -55,7 +57,7 @@ FEWEST_DRAWS = 4  # a chain, that a run may have
 class Problem(NamedTuple):
     """A machine's relaxation with what it is known to be, and the base that every method starts from."""
 
-    index: int
+    number: int
     target: tc.Target
     base: tc.BaseFit
     log_evidence: float
@@ -76,15 +78,12 @@ class Repeat(NamedTuple):
     seconds: float
 
 
-def problem_of(index: int) -> Problem:
-    r"""The relaxation's moments follow from the machine's: x given s is normal about $Q^\top s$, of unit covariance."""
-    study = boltzmann(index)
-    root, biases = study.target.data["root"], study.target.data["biases"]
-    machine = enumerate_machine(root @ root.T, biases)  # the diagonal changes log Z alone
-    spread = machine.second - np.outer(machine.mean, machine.mean)
-    covariance = np.eye(root.shape[1]) + root.T @ spread @ root
-    mean = root.T @ machine.mean
-    return Problem(index, study.target, base_of(index, study.target), study.log_evidence, mean, covariance)
+def problem_of(number: int) -> Problem:
+    """One of the paper's machines, relaxed, with its exact moments."""
+    relaxation = authors_relaxation(number)
+    exact = relaxation.moments(enumerate_machine(relaxation.machine))
+    target = relaxation.target
+    return Problem(number, target, base_of(number, target), exact.log_evidence, exact.mean, exact.covariance)
 
 
 def base_of(index: int, target: tc.Target) -> tc.BaseFit:
@@ -151,7 +150,7 @@ def repeated(problem: Problem, name: str, num_gradients: int, num_repeats: int) 
         evidence = np.nan if result.log_evidence is None else float(result.log_evidence.value)
         mean, covariance = moments(result)
         yield Repeat(
-            problem.index,
+            problem.number,
             name,
             seed,
             (evidence - problem.log_evidence) ** 2,

@@ -61,7 +61,7 @@ def make_path() -> TemperedPath:
     target = relaxation()
     dimension = np.size(target.initial_position)
     base = tc.Gaussian.diagonal(np.zeros(dimension), np.full(dimension, 3.0))
-    return cast(TemperedPath(target, base, 0.0), "float64")
+    return cast(TemperedPath(target, base, jnp.zeros(())), "float64")
 
 
 def program_of(candidate: Candidate, path: TemperedPath) -> tuple[Any, int]:

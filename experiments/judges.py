@@ -120,7 +120,8 @@ def lower_shares(numbers: Numbers, pairs: list[tuple[str, str]]) -> dict[str, np
     from experiments.boltzmann.study import Form  # pyright: ignore[reportMissingImports]
     from experiments.boltzmann.tables import curves_of, shared_times  # pyright: ignore[reportMissingImports]
 
-    setting = {name: tuple(value) if isinstance(value, list) else value for name, value in numbers["setting"].items()}
+    stored = numbers["setting"].items()
+    setting: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in stored}
     curves = curves_of(numbers["machines"], Form(**setting))
     shares = {}
     for name, other in pairs:

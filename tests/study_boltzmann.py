@@ -28,8 +28,8 @@ def problem_of(name: str, relaxation: Relaxation) -> StudyProblem:
     )
 
 
-def boltzmann(index: int) -> StudyProblem:
-    """One of the paper's machines; its D is kept under build/, so that every process sees the same target."""
+def authors_relaxation(index: int) -> Relaxation:
+    """Of one of the paper's machines; its D is kept under build/, so that every process sees the same target."""
     machine = authors_machine(index).machine
     cached = CACHE / f"{index}.npz"
     if not cached.exists():
@@ -40,7 +40,11 @@ def boltzmann(index: int) -> StudyProblem:
     with np.load(cached) as solved:
         assert np.array_equal(solved["weights"], machine.weights), f"{cached} is of another machine; delete it"
         shift = solved["shift"]
-    return problem_of(f"boltzmann {index}", relax(machine, shift))
+    return relax(machine, shift)
+
+
+def boltzmann(index: int) -> StudyProblem:
+    return problem_of(f"boltzmann {index}", authors_relaxation(index))
 
 
 BOLTZMANN: dict[str, Callable[[], StudyProblem]] = {f"boltzmann {i}": partial(boltzmann, i) for i in range(10)}

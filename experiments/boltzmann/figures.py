@@ -13,6 +13,7 @@ from experiments.common import BLUE, GREEN, INK, ORANGE, PINK, SKY, STYLE
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FuncFormatter
 
 COLOURS = {"AIS": INK, "simulated tempering": SKY, "Gibbs CT": BLUE, "joint CT": ORANGE, "black box": PINK}
 TITLES = dict(zip(MOMENTS, (r"$\log Z$", r"mean $E[x]$", "covariance of $x$"), strict=True))
@@ -27,7 +28,7 @@ def draw_errors(curves: dict[str, Curve], file: Path) -> None:
                 draw_curve(axes, curve, column, name)
             axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
             axes.set(xscale="log", yscale="log", title=TITLES[moment], xlabel="run time of a repeat (s)")
-            axes.yaxis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         panels[0].set_ylabel("RMSE relative to the variational fit")
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=len(names))

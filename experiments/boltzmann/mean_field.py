@@ -1,7 +1,7 @@
 """The paper's base for a relaxation: mean-field fits of the discrete machine, mixed, and their moments matched."""
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import softmax, xlogy
 
 import thermocline as tc
 from experiments.boltzmann.machine import Machine, Moments, Relaxation
@@ -52,7 +52,7 @@ def mean_field_mixture(machine: Machine, seed: int, *, num_starts: int = NUM_STA
     share = softmax(log_weights)
     second = (means.T * share) @ means
     np.fill_diagonal(second, 1.0)  # since s² = 1: within a component units vary independently by 1 - m²
-    return Moments(float(logsumexp(log_weights)), share @ means, second), len(means)
+    return Moments(float(np.logaddexp.reduce(log_weights)), share @ means, second), len(means)
 
 
 def matched_base(relaxation: Relaxation, mixture: Moments) -> tc.BaseFit:

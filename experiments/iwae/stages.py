@@ -51,7 +51,7 @@ def pose(name: str, model: Autoencoder, num_images: int) -> Problem:
     log_zeta = importance_bound(jax.random.key(1), model, images, ZETA_SAMPLES)
 
     def base(datum: dict[str, jax.Array]) -> tc.BaseFit:
-        return tc.BaseFit(tc.Gaussian(*model.encode(datum["image"])), datum["log_zeta"])
+        return tc.BaseFit(tc.Gaussian(*model.encode(datum["image"])), datum["log_zeta"])  # pyright: ignore[reportArgumentType]
 
     def log_density(latents: jax.Array, datum: dict[str, jax.Array]) -> jax.Array:
         return model.log_joint(latents, datum["image"])
@@ -115,10 +115,12 @@ def run_chains(problem: Problem, method: Any, num_repeats: int, num_draws: int) 
     pair = [weights.astype(float) for weights in (draws.log_weight_target, draws.log_weight_base)]
     above, below = (np.logaddexp.accumulate(weights, axis=2)[:, :, counts - 1] for weights in pair)
     short = num_draws // num_repeats
-    pooled = (logsumexp(weights[:, :, :short], axis=(1, 2)) for weights in pair)
+    above_all, below_all = (
+        np.logaddexp.reduce(weights[:, :, :short].reshape(len(log_zeta), -1), axis=1) for weights in pair
+    )
     return {
         "value": above - below + log_zeta[:, None, None],
-        "pooled": np.subtract(*pooled) + log_zeta,  # as many draws as one chain, from all of them
+        "pooled": above_all - below_all + log_zeta,  # as many draws as one chain, from all of them
         "num_draws": counts,
         "acceptance": np.array(draws.acceptance.mean()),
         "seconds": np.array(sampling_seconds(results)),

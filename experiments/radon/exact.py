@@ -51,7 +51,7 @@ def log_evidence(data: Data, num_points: int = 97) -> float:
     box = np.array(WIDEST)
     while np.any(np.diff(narrower := narrowed(data, box)) < 0.8 * np.diff(box)):
         box = narrower
-    grid = [np.linspace(*sides, num_points) for sides in box]
+    grid = [np.linspace(low, high, num_points) for low, high in box]
     values = log_integrand(data, grid)
     largest = values.max()
     cell = np.prod([axis[1] - axis[0] for axis in grid])
@@ -60,7 +60,7 @@ def log_evidence(data: Data, num_points: int = 97) -> float:
 
 def narrowed(data: Data, box: np.ndarray, num_points: int = 33) -> np.ndarray:
     """The part of the box outside which the marginal densities of the log scales, on a coarse grid, are negligible."""
-    grid = [np.linspace(*sides, num_points) for sides in box]
+    grid = [np.linspace(low, high, num_points) for low, high in box]
     values = log_integrand(data, grid)
     density = np.exp(values - values.max())
     sides = []

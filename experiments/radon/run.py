@@ -59,7 +59,7 @@ def tempered_nuts(setting: Setting) -> tuple[tc.JointTempering, dict[str, int]]:
 def annealing(setting: Setting) -> tuple[tc.AnnealedImportance, dict[str, int]]:
     """The paper's reference: independent runs from the same base, with HMC moves that a pilot has tuned."""
     method = tc.AnnealedImportance(tc.HMC(), tc.sigmoidal_betas(setting.num_temperatures))
-    num_chains = min(20, setting.num_annealings)
+    num_chains = min(20, setting.num_annealings // 4)
     lengths = {"num_chains": num_chains, "num_draws": setting.num_annealings // num_chains}
     return method, lengths | {"num_warmup": setting.num_warmup}
 

@@ -152,11 +152,12 @@ class ManyResults:
         group, rows = getattr(self.runs.tuning.law, "group", 0), []  # of draws that are one independent piece
         for i in range(len(self)):
             first, second = (weight[i][:, part] for weight in (draws.log_weight_target, draws.log_weight_base))
-            batches = batches_of_groups(*first.shape, group) if group else None
+            batches = batches_of_groups(first.shape[0], first.shape[1], group) if group else None
             estimate = log_ratio_of_means(first, second, batches) + float(log_zeta[i])
             estimate = estimate + log_support(self.runs.support[i])
             rows.append((estimate.value, estimate.standard_error, estimate.dof))
-        return Estimate(*np.array(rows).reshape(-1, 3).T)
+        value, standard_error, dof = np.array(rows).reshape(-1, 3).T
+        return Estimate(value, standard_error, dof)
 
     def _result(self, place: int) -> Result:
         """The Result as `tc.sample` assembles it; without parameters where their draws were not kept."""
