@@ -276,7 +276,7 @@ def test_bad_options_get_a_sentence():
     ("method", "num_warmup"),
     [
         (tc.AnnealedImportance(tc.HMC(step_size=0.4), betas=tc.sigmoidal_betas(12)), 0),
-        (tc.AnnealedImportance(num_temperatures=12), 100),
+        pytest.param(tc.AnnealedImportance(num_temperatures=12), 100, marks=pytest.mark.slow),
     ],
     ids=["given temperatures", "those of a pilot"],
 )
@@ -304,6 +304,7 @@ def test_annealed_runs_need_as_many_temperatures_everywhere():
         run(data_of(), method=tc.ParallelTempering())
 
 
+@pytest.mark.slow
 def test_bounds_on_many_targets_hold_and_close():
     data = data_of()
     generator = np.random.default_rng(1)

@@ -52,6 +52,7 @@ def found(problem, folder):
     return stages.run_all(problem, SETTINGS, folder)
 
 
+@pytest.mark.slow
 def test_bounds_hold_the_exact_value_between_them(found, exact):
     bounds = found["bounds"]
     assert np.all(bounds["lower"] < exact + 4 * bounds["lower_error"] + 1e-3)
@@ -59,11 +60,13 @@ def test_bounds_hold_the_exact_value_between_them(found, exact):
     assert np.all(bounds["upper"] - bounds["lower"] < 1)
 
 
+@pytest.mark.slow
 def test_annealed_runs_agree_with_quadrature(found, exact):
     stage = found["annealed-20"]
     assert np.all(np.abs(stage["value"] - exact) < 5 * stage["error"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", DRAWS)
 def test_chains_agree_with_quadrature(found, exact, method):
     stage = found[method]
@@ -81,6 +84,7 @@ def test_the_importance_weighted_bound_closes(exact, problem):
     assert problem.data["log_zeta"].mean() < exact.mean() + 0.1  # from few samples it is a bound on average
 
 
+@pytest.mark.slow
 def test_stages_are_read_back(found, problem, folder, monkeypatch):
     def fail(*_):
         raise AssertionError("computed again")
@@ -95,6 +99,7 @@ def test_stages_are_read_back(found, problem, folder, monkeypatch):
         stages.run_all(problem, SETTINGS._replace(bounds=30), folder)
 
 
+@pytest.mark.slow
 def test_tables_and_figure_come_from_the_stages(found, problem, tmp_path):
     timing = {"numbers": np.array([1, 4]), "annealed": np.array([0.1, 0.2]), "gibbs": np.array([0.01, 0.04])}
     both, problems = {"mnist": found | {"parallel": timing}, "omniglot": found}, {"mnist": problem, "omniglot": problem}

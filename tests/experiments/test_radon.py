@@ -65,6 +65,7 @@ def test_quadrature_has_converged():
     np.testing.assert_allclose(values[0], values[1], rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_small_run_is_within_its_errors_and_writes_its_page(tmp_path):
     setting = Setting(num_counties=3, num_chains=4, num_warmup=150, num_draws=200, num_annealings=20,
                       num_temperatures=60, black_boxes=())
