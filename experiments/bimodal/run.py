@@ -31,7 +31,7 @@ def sample() -> Runs:
     """
     base = base_fit()
     mover = tc.HMC(step_size=STEP / BASE_DEVIATION, num_steps=NUM_STEPS, jitter=0.0)
-    methods = tc.Untempered(mover), tc.JointTempering(mover, tc.Continuous(), mass=BASE_DEVIATION**-2)
+    methods = tc.Untempered(mover), tc.JointTempering(mover, tc.Continuous(), mass=BASE_DEVIATION**-2, jumps=False)
     plain, tempered = (
         tc.sample(target(), seed=SEED, base=base, method=method, num_chains=1, num_warmup=0, num_draws=NUM_DRAWS,
                   progress=False)
