@@ -8,7 +8,7 @@ from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
 from thermocline.draws import Draws
-from thermocline.estimators.convergence import effective_size, pareto_k, r_hat, round_trips
+from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,14 @@ def test_fifty_draws_are_not_enough():
         problem.target, base=problem.base, seed=0, num_chains=4, num_draws=12, num_warmup=50, progress=False
     )
     assert result.verdict != "ok"
+
+
+def test_the_share_of_heavy_weights():
+    log_weight = np.log(np.concatenate([np.ones(990), np.full(10, 99.0)])).reshape(4, 250)
+    assert heavy_share(log_weight, 10.0) == pytest.approx(0.5)
+    assert heavy_share(log_weight, 60.0) == 0
+    tail = np.log(np.random.default_rng(0).pareto(1 / 0.7, size=(8, 20_000)) + 1)  # exactly 33.3 ** -0.43 = 0.22
+    assert heavy_share(tail, 10.0) == pytest.approx(0.22, abs=0.05)
 
 
 def test_pareto_k_of_known_tails():

@@ -3,11 +3,11 @@
 import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least, at_most
-from thermocline.estimators.convergence import pareto_k, weight_effective_size
+from thermocline.estimators.convergence import heavy_share, pareto_k
 from thermocline.estimators.estimate import mean_error
 from thermocline.estimators.evidence import relative
 
-EVEN = 0.65  # effective share of weights from which their tail does not matter
+HEAVY, LIGHT_TAIL = 10.0, 0.05  # a tail of weights beyond ten times the mean that holds less hardly moves log Z
 
 
 def check_weights(context: Context) -> list[Check]:
@@ -27,11 +27,11 @@ def check_weights(context: Context) -> list[Check]:
                 f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target.",
             )
         )
-        is_even = weight_effective_size(log_weight) > EVEN * log_weight.size
+        is_light = heavy_share(log_weight, HEAVY) < LIGHT_TAIL
         checks.append(
             at_most(
                 f"Pareto k ({end})",
-                -np.inf if is_even else pareto_k(log_weight),
+                -np.inf if is_light else pareto_k(log_weight),
                 0.7,
                 np.inf,
                 f"The weights of the {end} have a heavy tail, so their mean may not settle: "

@@ -38,10 +38,10 @@ def r_hat(values: np.ndarray) -> float:
     return float(np.sqrt((half - 1) / half + between / within))
 
 
-def weight_effective_size(log_weight: np.ndarray) -> float:
-    """Kish's effective number of weights, as if draws were independent."""
-    weight, _ = relative(log_weight)
-    return float(weight.size / np.mean(weight**2))
+def heavy_share(log_weight: np.ndarray, times: float) -> float:
+    """Share of all weight that is held by draws of more than so many times the mean weight."""
+    weight, _ = relative(np.ravel(log_weight))
+    return float(weight[weight > times * weight.mean()].sum() / weight.sum())
 
 
 def pareto_k(log_weight: np.ndarray) -> float:
