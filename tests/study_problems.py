@@ -209,6 +209,9 @@ STUDY: dict[str, Callable[[], StudyProblem]] = {
 }
 
 
+FIFTY_DRAWS = {"num_warmup": 50, "num_draws": 50, "base": tc.Gaussian.diagonal(0.0, 10.0)}
+
+
 class HardTarget(NamedTuple):
     """A target on which "ok" is wrong, and the options it is run with."""
 
@@ -255,5 +258,5 @@ HARD: dict[str, Callable[[], HardTarget]] = {
     "narrower than floats": lambda: HardTarget(
         "narrower than floats", tc.Target(unresolved_log_density, 0.1), 0.0, {}, True
     ),
-    "50 draws": lambda: HardTarget("50 draws", bimodal().target, 0.0, {"num_warmup": 50, "num_draws": 50}, True),
+    "50 draws": lambda: HardTarget("50 draws", bimodal().target, 0.0, FIFTY_DRAWS, False),
 }

@@ -23,6 +23,7 @@ NUM_SHAPING = 15  # components laid along a shape
 BROAD_WEIGHT = 0.05  # of the component that goes on looking for modes between and around those known
 WORTH_A_COMPONENT = 0.05  # nats of divergence from the target that each must save, for it is paid for at every step
 WORTH_A_SHAPE = WORTH_A_COMPONENT * (1 + NUM_SHAPING)
+DEGREES, EXTRA_WIDTH = 5.0, 0.42  # of Student's t: set so that the errors on a banana are right (tests/calibrate.py)
 FEWEST_EFFECTIVE = 50  # draws of the pool that must count for it to tell
 
 
@@ -50,7 +51,7 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     """
     pool, size = known.pool, known.pool.effective_share * known.pool.log_weight.size
     everything = mixture_of(evened(known.fits), target.initial_position, at_least=1)
-    if size < FEWEST_EFFECTIVE:
+    if size < FEWEST_EFFECTIVE or np.any(np.ptp(pool.position, axis=0) == 0):
         return BaseFit(everything if len(known.fits) > 1 else everything.component(0), pool.log_evidence)
     kept = pruned(known.fits, target_error / 10)
     gaussian = gaussian_of(pool, target)
@@ -84,15 +85,15 @@ def reshaped(
 
 
 def heavy_tailed(gaussian: Gaussian) -> StudentT:
-    """Student's t with the moments of a Gaussian, or of each of a stack: for arms and necks beyond its reach."""
-    degrees = 7.0
-    narrower = np.sqrt(1 - 2 / degrees)
-    return StudentT(
-        gaussian.mean,
-        narrower * np.asarray(gaussian.scale_tril),
-        degrees,
-        None if gaussian.whitening is None else np.asarray(gaussian.whitening) / narrower,
-    )
+    """Student's t about a Gaussian, or about each of a stack, a little wider: for arms and necks beyond its reach.
+
+    The wider, the less of a tail is left for chains to find by walking; wider by a share that falls with the square
+    root of the dimension costs the same divergence in any.
+    """
+    dimension = np.shape(gaussian.scale_tril)[-1]
+    wider = 1 + EXTRA_WIDTH / np.sqrt(dimension)
+    whitening = None if gaussian.whitening is None else np.asarray(gaussian.whitening) / wider
+    return StudentT(gaussian.mean, wider * np.asarray(gaussian.scale_tril), DEGREES, whitening)
 
 
 def tailed(pool: Population, fit: BaseFit, target: Target) -> BaseFit:

@@ -256,6 +256,7 @@ class Result:
             self._batches,
             1.0 if known is None else known.arrived,
             tuple(self.info.get("caveats", ())),
+            None if known is None else known.fall,
             tuple(self.info.get("biases", ())),
         )
 

@@ -9,6 +9,7 @@ from thermocline.explore import Exploration, resampled
 from thermocline.modes.census import KnownModes, known_modes
 from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, is_new, local_fits, mixture_of, moments, refitted
 from thermocline.modes.search import Found, find_modes, spread_starts
+from thermocline.modes.tails import slowest_fall
 from thermocline.target import Target
 
 
@@ -34,7 +35,7 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
     if len(fits) < MOST_COMPONENTS:
         mixture = learn_from(mixture, draws, np.zeros(len(draws)))
     known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later)
-    return known, spent
+    return known._replace(fall=slowest_fall(target, draws)), spent
 
 
 def searched(seed: int, target: Target, went: Exploration) -> tuple[Found, list[LocalFit]]:

@@ -108,3 +108,7 @@ def test_weighted_mean_and_quantile_of_a_tilted_normal():
     upper = quantile(values, log_weight, 0.9)
     assert abs(upper.z_score(0.7 + stats.norm.ppf(0.9))) < 4
     assert 0 < upper.standard_error < 0.1
+
+
+def test_an_error_of_zero_is_right_or_infinitely_wrong():
+    assert [Estimate(1.0, 0.0, 8).z_score(truth) for truth in (1.0, 2.0, 0.5)] == [0.0, -np.inf, np.inf]

@@ -11,6 +11,7 @@ from thermocline.target import describe
 APPRECIABLE = 0.02  # mass of a mode that an answer cannot do without
 P_LIMITS = 1e-3, 1e-6
 VISIT_LIMITS = 10, 3
+LEAST_POWER = 1.02  # with which a density falls that can be integrated
 KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
 
 
@@ -30,6 +31,18 @@ def check_modes(context: Context) -> list[Check]:
         )
         checks.append(at_least(f"visits of {rarest.name}", rarest.visits, *VISIT_LIMITS, advice))
     return checks
+
+
+def check_fall(context: Context) -> list[Check]:
+    """Far out the density must fall faster than 1/|x| along every axis of the draws, or its integral does not exist."""
+    if context.fall is None or not context.fall.axis.size:
+        return []
+    name = list(context.parameters)[int(np.argmax(np.abs(context.fall.axis)))]
+    advice = (
+        f"Far out along {name} the density does not fall faster than 1/|{name}|: the target seems improper, and then "
+        "there is no evidence and no posterior. Give it a proper prior."
+    )
+    return [at_least("fall of the density (power)", context.fall.power, LEAST_POWER, LEAST_POWER, advice)]
 
 
 def _total(modes: tuple[Mode, ...], log_known_mass: Estimate, log_evidence: Estimate) -> Check:

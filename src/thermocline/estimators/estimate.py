@@ -30,6 +30,8 @@ class Estimate:
 
     def z_score(self, truth: float) -> float:
         """Distance to the truth in errors, mapped through the t law to a standard normal."""
+        if self.standard_error == 0:
+            return 0.0 if self.value == truth else float(np.copysign(np.inf, self.value - truth))
         t = (self.value - truth) / self.standard_error
         log_tail = stats.t.logsf(abs(t), max(self.dof, 1))
         return float(np.sign(t) * -ndtri_exp(log_tail))

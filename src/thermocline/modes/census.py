@@ -16,6 +16,7 @@ from thermocline.estimators.convergence import path_ends
 from thermocline.estimators.evidence import relative
 from thermocline.modes.local_mixture import LocalFit, mixture_of
 from thermocline.modes.search import Found
+from thermocline.modes.tails import Fall
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
@@ -39,6 +40,7 @@ class KnownModes(NamedTuple):
     found_by: tuple[str, ...]
     unseen: float  # chance that one more start would have found another
     arrived: float = 1.0  # share of starts and draws whose climb ended at an optimum
+    fall: Fall = Fall()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,36 @@
+"""How fast densities fall far out, against the powers they are known to have."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.stats import norm, t
+
+import thermocline as tc
+from thermocline.modes.tails import slowest_fall
+from thermocline.precision import cast, computing_in
+
+DRAWS = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 3.0]
+
+
+def fall_of(log_density, draws=DRAWS):
+    with computing_in("float64"):
+        return slowest_fall(cast(tc.Target(log_density, np.zeros(2)), "float64"), draws)
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 1.5, 3.0])
+def test_the_power_and_the_axis_of_the_slowest_fall(power):
+    fall = fall_of(lambda x: norm.logpdf(x[0]) - power * jnp.log1p(jnp.abs(x[1])))
+    assert fall.power == pytest.approx(power, abs=1e-3)
+    assert int(np.argmax(np.abs(fall.axis))) == 1
+
+
+def test_a_direction_between_the_coordinates_in_which_nothing_falls():
+    correlated = DRAWS @ np.array([[0.0, 0.0], [1.0, 1.0]]) + 1e-3 * DRAWS
+    fall = fall_of(lambda x: norm.logpdf(1e-9 * (x[0] - x[1])), correlated)
+    assert fall.power < 1
+
+
+def test_proper_targets_fall_fast_enough():
+    assert fall_of(lambda x: jnp.sum(norm.logpdf(x))).power > 1e3
+    assert fall_of(lambda x: jnp.sum(t.logpdf(x, 1.0))).power == pytest.approx(2.0, abs=1e-3)
+    assert fall_of(lambda x: jnp.where(jnp.all(jnp.abs(x) < 50), 0.0, -jnp.inf)).power == np.inf
