@@ -272,11 +272,12 @@ def test_bad_options_get_a_sentence():
         run(data_of(), num_draws=10_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "num_warmup"),
     [
         (tc.AnnealedImportance(tc.HMC(step_size=0.4), betas=tc.sigmoidal_betas(12)), 0),
-        pytest.param(tc.AnnealedImportance(num_temperatures=12), 100, marks=pytest.mark.slow),
+        (tc.AnnealedImportance(num_temperatures=12), 100),
     ],
     ids=["given temperatures", "those of a pilot"],
 )

@@ -46,8 +46,8 @@ def run(method, target=None, *, base=FIRST, seed=5, num_draws=NUM_DRAWS, **optio
 
 
 def quick_or_slow(name):
-    """Sequential Monte Carlo compiles longest, and its weights are tested in the conformance suite."""
-    return pytest.param(name, marks=pytest.mark.slow) if name == "sequential" else name
+    """Those that compile longest are slow; the conformance suite tests their laws and weights in small."""
+    return pytest.param(name, marks=pytest.mark.slow) if name in ("sequential", "parallel") else name
 
 
 @pytest.fixture(scope="module", params=[quick_or_slow(name) for name in METHODS])

@@ -96,6 +96,7 @@ def test_a_few_draws_with_all_the_weight_are_noticed(good):
     assert found["effective weights (target)"] == "failed"
 
 
+@pytest.mark.slow
 def test_fifty_draws_are_not_enough():
     problem = bimodal()
     result = tc.sample(
