@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -273,8 +274,13 @@ def _value_of(variable: Any) -> Any:
 
 @contextmanager
 def _settings_kept() -> Iterator[None]:
-    """Undo what importing PyMC's JAX modules does to JAX's precision and to XLA's flags."""
-    precision, flags = jax.config.values["jax_enable_x64"], os.environ.get("XLA_FLAGS")
+    """Undo what importing PyMC's JAX modules does to JAX's precision and to XLA's flags.
+
+    The precision is read in a thread of its own, which sees JAX's global setting and no `with jax.enable_x64(...)`.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        precision = pool.submit(lambda: jax.config.values["jax_enable_x64"]).result()
+    flags = os.environ.get("XLA_FLAGS")
     try:
         yield
     finally:
