@@ -111,5 +111,4 @@ def test_the_verdict_is_never_ok():
     check = next(check for check in result.checks if check.name == "method is exact")
     assert check.status == "suspect"
     assert "not exact" in check.advice
-    assert result.verdict != "ok"
-    assert abs(result.log_evidence.value - CONSTANT) < 0.5
+    assert result.verdict == "failed"  # in two dimensions its weights have no variance: log Z is off by 11
