@@ -38,7 +38,7 @@ paper-%: $(VENV)/.experiments
 	$(RUN) -m experiments.$*.run $(if $(QUICK),--quick)
 
 bases: $(VENV)/.report
-	$(RUN) experiments/bases/run.py --out build/bases
+	$(RUN) -m experiments.bases.run --out build/bases
 
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,39 +9,27 @@ from scipy.stats import norm
 
 import thermocline as tc
 from tests.conformance.exact import CONSTANT, FACTORS, MEANS
-from thermocline.checkpoint import Checkpoint
+from tests.gaussian_pair import (
+    FIRST,
+    HMC,
+    NUM_DRAWS,
+    SECOND,
+    assert_same,
+    interrupted_and_resumed,
+    run,
+    target_of,
+)
 from thermocline.estimators.stages import stepping_stones, swap_rejections
 from thermocline.methods.pilot import equidistant_betas, rounded_up
 from thermocline.movers import metric_of
 from thermocline.paths import Rungs
 from thermocline.paths.reweighting import Curve
 
-HMC = tc.HMC(num_steps=3)
 METHODS: dict[str, Any] = {
     "parallel": tc.ParallelTempering(HMC, num_replicas=6),
     "annealed": tc.AnnealedImportance(HMC, num_temperatures=12),
     "sequential": tc.SequentialMonteCarlo(HMC, num_particles=16),
 }
-QUIET: dict[str, Any] = {"progress": False, "num_chains": 8, "num_warmup": 120}
-NUM_DRAWS = 160
-
-
-def log_gaussian(x, data):
-    """A Gaussian with a constant, cut off below `edge`: one function, and so one program, serves all tests."""
-    return jnp.where(x[0] > data["edge"], data["gaussian"].log_density(x) + data["constant"], -jnp.inf)
-
-
-FIRST, SECOND = (tc.Gaussian(mean, factor) for mean, factor in zip(MEANS, FACTORS, strict=True))
-
-
-def target_of(gaussian=SECOND, constant=CONSTANT, edge=-np.inf):
-    return tc.Target(log_gaussian, np.ones(2), {"gaussian": gaussian, "constant": constant, "edge": edge})
-
-
-def run(method, target=None, *, base=FIRST, seed=5, num_draws=NUM_DRAWS, **options):
-    """By default, log Z of a Gaussian times e^1.3 from another one."""
-    target = target_of() if target is None else target
-    return tc.sample(target, base=base, method=method, seed=seed, num_draws=num_draws, **QUIET, **options)
 
 
 def quick_or_slow(name):
@@ -53,13 +40,6 @@ def quick_or_slow(name):
 @pytest.fixture(scope="module", params=[quick_or_slow(name) for name in METHODS])
 def finished(request):
     return METHODS[request.param], run(METHODS[request.param])
-
-
-def assert_same(one, other):
-    for name, first, second in zip(one.draws._fields, one.draws, other.draws, strict=True):
-        assert np.array_equal(first, second), name
-    assert one.log_evidence == other.log_evidence
-    assert one.info["num_gradients"] == other.info["num_gradients"]
 
 
 def test_evidence_and_mean_are_right(finished):
@@ -88,23 +68,18 @@ def test_one_seed_one_answer_for_any_chunk_size(finished):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", ["pilot", "run"])
-def test_an_interrupted_run_resumes(finished, part, tmp_path, monkeypatch):
+def test_an_interrupted_run_resumes(finished, tmp_path, monkeypatch):
     method, result = finished
-    if part == "pilot" and not isinstance(method, tc.AnnealedImportance):
-        pytest.skip("the pilot is the same for all")
-    store, count, folder = Checkpoint.store, iter(range(4)), tmp_path / "run"
+    options = {"stores": 4, "chunk_size": 20, "part": "run"}
+    assert_same(interrupted_and_resumed(method, tmp_path / "run", monkeypatch, **options), result)
 
-    def interrupted(self, *arguments):
-        store(self, *arguments)
-        if self.folder.name == part and next(count, None) is None:
-            raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "store", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(method, checkpoint=folder, chunk_size=20)
-    assert_same(run(method, checkpoint=folder, chunk_size=20), result)
+@pytest.mark.slow
+def test_an_interrupted_pilot_resumes(tmp_path, monkeypatch):
+    """The pilot is the same for all."""
+    options = {"stores": 4, "chunk_size": 20, "part": "pilot"}
+    again = interrupted_and_resumed(METHODS["annealed"], tmp_path / "run", monkeypatch, **options)
+    assert_same(again, run(METHODS["annealed"]))
 
 
 def test_a_saved_result_gives_the_same_and_goes_on(finished, tmp_path):
@@ -221,18 +196,7 @@ def test_the_others_repeat_resume_save_and_go_on(name, tmp_path, monkeypatch):
     method = OTHERS[name]
     result = run(method)
     assert_same(run(method, chunk_size=7), result)
-    store, count, folder = Checkpoint.store, iter(range(14)), tmp_path / "run"
-
-    def interrupted(self, *arguments):
-        store(self, *arguments)
-        if next(count, None) is None:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "store", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(method, checkpoint=folder, chunk_size=16)
-    assert_same(run(method, checkpoint=folder, chunk_size=16), result)
+    assert_same(interrupted_and_resumed(method, tmp_path / "run", monkeypatch, stores=14, chunk_size=16), result)
     result.save(tmp_path / "run.nc")
     loaded = tc.load(tmp_path / "run.nc")
     assert loaded.checks == result.checks
@@ -275,90 +239,3 @@ def test_a_second_opinion_agrees_or_says_that_it_does_not(finished):
     check = tc.cross_check(finished[1], target_of(constant=CONSTANT + 0.7), num_gradients=2 * 10**5, **options)
     assert check.agrees is False
     assert str(check).startswith("They disagree")
-
-
-def exact_gaussian_draws(number, seed):
-    return MEANS[1] + np.random.default_rng(seed).normal(size=(number, 2)) @ FACTORS[1].T
-
-
-@pytest.fixture(scope="module")
-def sandwiches():
-    """Between two Gaussians, with few temperatures and with many."""
-
-    def sandwich(draws, number):
-        method = tc.AnnealedImportance(HMC, betas=np.linspace(0, 1, number))
-        return tc.bidirectional(
-            target_of(), draws, base=FIRST, method=method, num_runs=2048, num_warmup=120, progress=False
-        )
-
-    return sandwich, {number: sandwich(exact_gaussian_draws(2048, 0), number) for number in (3, 24)}
-
-
-def test_bounds_are_bounds(sandwiches):
-    """P(bound fails by more than b) <= exp(-b), for means of one, two and eight raw weights."""
-    for sandwich in sandwiches[1].values():
-        lower, upper = sandwich.log_weights_forward, sandwich.log_weights_reverse
-        for size in (1, 2, 8):
-            groups = [np.logaddexp.reduce(w.reshape(-1, size), axis=1) - np.log(size) for w in (lower, upper)]
-            for slack in (0.5, 1.0):
-                limit = np.exp(-slack) + 4 * np.sqrt(np.exp(-slack) / len(groups[0]))
-                assert np.mean(groups[0] > CONSTANT + slack) <= limit
-                assert np.mean(-groups[1] < CONSTANT - slack) <= limit
-
-
-def test_the_sandwich_closes_on_the_truth_with_more_temperatures(sandwiches):
-    few, many = sandwiches[1].values()
-    gaps = [-np.mean(s.log_weights_reverse) - np.mean(s.log_weights_forward) for s in (few, many)]  # of single runs
-    assert 0 < gaps[1] < 0.5 * gaps[0]
-    for sandwich in (few, many):
-        assert sandwich.is_bound
-        assert abs(sandwich.lower - CONSTANT) < 4 * sandwich.lower_error
-        assert abs(sandwich.upper - CONSTANT) < 4 * sandwich.upper_error
-    assert abs(many.gap) < 4 * np.hypot(many.lower_error, many.upper_error)
-    assert "stochastic bounds" in str(many)
-
-
-def test_tempered_draws_give_a_consistency_gap_and_no_bound(sandwiches):
-    gap = sandwiches[0](run(METHODS["annealed"]), 24)
-    assert not gap.is_bound
-    assert "consistency gap" in str(gap)
-    assert "not a bound" in str(gap)
-
-
-def test_exact_draws_of_another_shape_are_refused(sandwiches):
-    with pytest.raises(tc.ThermoclineError, match="one more axis"):
-        sandwiches[0](np.zeros(2), 3)
-
-
-def observed(data):
-    """The model x ~ FIRST, y | x ~ N(x[0] - x[1]/2, 0.09): its posterior is Gaussian, its evidence a density of y."""
-    row, prior = np.array([1.0, -0.5]), FACTORS[0] @ FACTORS[0].T
-    variance, centred = row @ prior @ row + 0.09, data - row @ MEANS[0]
-    gain = prior @ row / variance
-    factor = np.linalg.cholesky(prior - np.outer(gain, row @ prior))
-    log_evidence = norm.logpdf(centred, scale=np.sqrt(variance))
-    return target_of(tc.Gaussian(MEANS[0] + gain * centred, factor), log_evidence), log_evidence
-
-
-def simulate(key):
-    key_prior, key_data = jax.random.split(key)
-    x = MEANS[0] + FACTORS[0] @ jax.random.normal(key_prior, (2,))
-    return x, x[0] - 0.5 * x[1] + 0.3 * jax.random.normal(key_data)
-
-
-def test_a_model_validates_itself_on_its_own_data():
-    truths = []
-
-    def target_of_data(data):
-        target, truth = observed(data)
-        truths.append(truth)
-        return target
-
-    method = tc.AnnealedImportance(HMC, betas=np.linspace(0, 1, 24))
-    options: dict[str, Any] = {"base": FIRST, "method": method, "num_runs": 2048, "num_warmup": 120}
-    for seed in (4, 5):
-        sandwich = tc.validate(target_of_data, simulate, seed=seed, progress=False, **options)
-        assert sandwich.is_bound
-        assert abs(sandwich.lower - truths[-1]) < 4 * sandwich.lower_error
-        assert sandwich.upper > truths[-1] - 1
-        assert sandwich.gap < 1

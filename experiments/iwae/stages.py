@@ -170,7 +170,8 @@ def stored(path: Path, settings: Any, compute: Callable[[], dict[str, np.ndarray
     found = compute()
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part.npz")
-    np.savez(partial, settings=np.array(key), **found)  # type: ignore[arg-type]
+    arrays: dict[str, Any] = {"settings": np.array(key), **found}
+    np.savez(partial, **arrays)
     partial.rename(path)
     return found
 

@@ -37,7 +37,11 @@ def images_of(name: str) -> tuple[np.ndarray, np.ndarray]:
         else:
             shuffled = np.random.default_rng(0).permutation(file["images"])
             train, test = shuffled[: -len(shuffled) // 10], shuffled[-len(shuffled) // 10 :]
-    return tuple(np.float32(part.reshape(len(part), -1) / 255) for part in (train, test))  # type: ignore[return-value]
+    return rows_of(train), rows_of(test)
+
+
+def rows_of(images: np.ndarray) -> np.ndarray:
+    return (images.reshape(len(images), -1) / 255).astype(np.float32)
 
 
 @partial(jax.jit, static_argnames="optimiser")

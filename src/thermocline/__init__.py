@@ -34,8 +34,9 @@ from thermocline.modes.census import Mode
 from thermocline.movers import HMC, NUTS
 from thermocline.path_sampling import count_based_evidence, thermodynamic_integration
 from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
-from thermocline.result import Result, load
+from thermocline.result import Result
 from thermocline.sample import extend, sample
+from thermocline.saved import load
 from thermocline.target import Target
 
 __all__ = [

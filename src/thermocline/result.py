@@ -1,6 +1,5 @@
 """What a run leaves: draws, numbers with errors, and a verdict; never the target."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -10,11 +9,10 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from thermocline import estimators, storage
+from thermocline import estimators
 from thermocline.bases.weighted import systematic_resample
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
-from thermocline.draws import Draws, restored
-from thermocline.errors import ThermoclineError
+from thermocline.draws import Draws
 from thermocline.estimators import Bounds, Curve, Estimate, Interval
 from thermocline.estimators.estimate import Batches, batches_of_groups
 from thermocline.extras import require
@@ -276,32 +274,6 @@ def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
 @jax.jit
 def _log_weights(law: Any, betas: jax.Array) -> jax.Array:
     return jax.vmap(law.log_weight)(betas)
-
-
-def load(path: str | FilePath) -> Result:
-    """A result that `Result.save` wrote; executes nothing, and answers all that needs no new evaluation."""
-    groups, attributes = storage.read_groups(path)
-    try:
-        header = json.loads(attributes["thermocline"])
-        arrays, names = groups["thermocline"], header["names"]
-        run = storage.decode(header["run"], arrays)
-        return Result(
-            restored(groups["draws"]),
-            {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
-            {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
-            storage.decode(header["template"], arrays),
-            run["law"],
-            header["log_zeta"],
-            Estimate(*header["log_support"]),
-            BaseDraws(*run["base_draws"]),
-            header["info"],
-            Continuation(*run["continuation"]),
-            run["known_modes"],
-            run["mode_locations"],
-            run.get("log_likelihood", {}),
-        )
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
 
 
 def _betas(betas: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -117,7 +118,7 @@ def _reverse_runs(
 ) -> np.ndarray:
     """Log weights (target, run), a group of targets at a time."""
     runs, paths = forward.runs, forward.paths
-    path: Any = Path(paths.path.target, paths.path.base, runs.log_zeta)  # type: ignore[arg-type]
+    path = Path(paths.path.target, paths.path.base, jnp.asarray(runs.log_zeta))
     paths, tuning = cast((Paths(path, paths.is_shared), runs.tuning), forward.settings.precision)
     shared, number, parts = jax.random.fold_in(jax.random.key(seed), 7), len(forward), []
     for first in range(0, number, group_size):
