@@ -62,9 +62,7 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     return BaseFit(other if saved > WORTH_A_COMPONENT * (1 + len(kept)) else gaussian, pool.log_evidence)
 
 
-def reshaped(
-    key: jax.Array, pool: Population, fit: BaseFit, target: Target, worth: float
-) -> tuple[BaseFit, bool]:
+def reshaped(key: jax.Array, pool: Population, fit: BaseFit, target: Target, worth: float) -> tuple[BaseFit, bool]:
     """The base, or a mixture that follows the shape of the pool where that saves so many nats; and whether it does.
 
     Arms, rings and necks are no modes, but Gaussians can be laid along them. The mixture goes on to learn from its own
@@ -80,40 +78,34 @@ def reshaped(
     if population.effective_share < FAIR_SHARE or saved < worth:
         return fit._replace(num_gradients=fit.num_gradients + cost), False
     story = f"A mixture of {NUM_SHAPING + 1} follows its shape: {population.effective_share:.0%} of its draws count."
-    heavy = Mixture(heavy_tailed(mixture.components), mixture.log_weights)
-    return BaseFit(heavy, population.log_evidence, fit.num_gradients + cost, story=(*fit.story, story)), True
+    base = heavy_tailed(mixture)
+    return BaseFit(base, population.log_evidence, fit.num_gradients + cost, story=(*fit.story, story)), True
 
 
-def heavy_tailed(gaussian: Gaussian) -> StudentT:
-    """Student's t about a Gaussian, or about each of a stack, a little wider: for arms and necks beyond its reach.
+def heavy_tailed(base: Any) -> Any:
+    """Student's t about a Gaussian, or about each of a mixture, a little wider: for arms and necks beyond its reach.
 
     The wider, the less of a tail is left for chains to find by walking; wider by a share that falls with the square
     root of the dimension costs the same divergence in any.
     """
-    dimension = np.shape(gaussian.scale_tril)[-1]
-    wider = 1 + EXTRA_WIDTH / np.sqrt(dimension)
-    whitening = None if gaussian.whitening is None else np.asarray(gaussian.whitening) / wider
-    return StudentT(gaussian.mean, wider * np.asarray(gaussian.scale_tril), DEGREES, whitening)
+    if isinstance(base, Mixture):
+        return Mixture(heavy_tailed(base.components), base.log_weights)
+    wider = 1 + EXTRA_WIDTH / np.sqrt(np.shape(base.scale_tril)[-1])
+    whitening = None if base.whitening is None else np.asarray(base.whitening) / wider
+    return StudentT(base.mean, wider * np.asarray(base.scale_tril), DEGREES, whitening)
 
 
 def tailed(pool: Population, fit: BaseFit, target: Target) -> BaseFit:
-    """A Gaussian or a mixture of them, or the same of Student's t where that is closer to the target."""
-    base = fit.base
-    if isinstance(base, Gaussian):
-        heavy: Any = heavy_tailed(base)
-    else:
-        heavy = Mixture(heavy_tailed(base.components), base.log_weights)
-    return fit._replace(base=min(base, heavy, key=lambda base: divergence(pool, base, target)))
+    """The base as it is, or with heavy tails where that is closer to the target."""
+    return fit._replace(base=min(fit.base, heavy_tailed(fit.base), key=lambda base: divergence(pool, base, target)))
 
 
 def piloting(base: Gaussian | Mixture) -> Mixture:
-    """For a pilot: the base as Student's t, with one more over all of it that looks for what lies around.
+    """For a pilot: the base with heavy tails, and one more component over all of it that looks for what lies around.
 
     Of whatever base, it has the form of a mixture that follows a shape: pilots share their programs with it.
     """
-    mixture = Mixture.of([base], [0.0]) if isinstance(base, Gaussian) else base
-    mixture = broadened(mixture)
-    return Mixture(heavy_tailed(mixture.components), mixture.log_weights)
+    return heavy_tailed(broadened(Mixture.of([base], [0.0]) if isinstance(base, Gaussian) else base))
 
 
 def gaussian_of(pool: Population, target: Target) -> Gaussian:
@@ -130,7 +122,7 @@ def pruned(fits: list[LocalFit], most_lost: float) -> list[LocalFit]:
 
 
 def broadened(mixture: Mixture) -> Mixture:
-    """The mixture with a broad component over all of it, which goes on looking for modes"""
+    """The mixture with a broad component over all of it, which goes on looking for modes."""
     number = mixture.num_components
     if number == MOST_COMPONENTS:
         return mixture

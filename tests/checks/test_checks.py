@@ -70,6 +70,23 @@ def test_a_shifted_base_is_noticed(good):
     assert statuses(other_law, "base law") == {"law of r under the base (p)": "failed"}
 
 
+def test_a_base_with_heavy_tails_is_compared_by_its_quartiles(good):
+    context = good._context()
+    wrong = context._replace(base_variance=2 * context.base_variance)
+    assert statuses(wrong, "base moments") == {"base moments (p)": "failed"}
+    far = np.concatenate([wrong.base_position, np.full((3, wrong.base_position.shape[1]), 50.0)])
+    heavy = wrong._replace(base_position=far, base_log_ratio=np.append(context.base_log_ratio, np.zeros(3)))
+    assert statuses(heavy, "base moments") == {"base moments (p)": "ok"}
+    assert statuses(heavy._replace(base_position=far + 5.0), "base moments") == {"base moments (p)": "failed"}
+
+
+def test_rounding_of_a_constant_r_is_no_difference(good):
+    rounding = 1e-14 * np.arange(good.draws.log_ratio.size).reshape(good.draws.log_ratio.shape)
+    context = spoiled(good, log_ratio=rounding)
+    context = context._replace(base_log_ratio=np.zeros_like(context.base_log_ratio))
+    assert statuses(context, "base law") == {"law of r under the base (p)": "ok"}
+
+
 def test_an_evidence_below_its_lower_bound_is_noticed(good):
     context = good._context()._replace(log_zeta=good.log_zeta + 50.0)
     assert list(statuses(context, "lower bound").values()) == ["failed"]
