@@ -36,6 +36,13 @@ def test_a_mixture_of_t_on_a_dict():
     np.testing.assert_allclose(fit.base.scale_tril @ fit.base.scale_tril.T, 1.5 * np.eye(3) + between, atol=1e-12)
 
 
+def test_a_single_t_gives_its_moments_and_its_log_zeta():
+    fit = fit_moments(tc.BaseFit(StudentT(np.array([1.0, -2.0]), np.diag([1.0, 3.0]), 6.0), 0.7))
+    np.testing.assert_allclose(fit.base.mean, [1.0, -2.0])
+    np.testing.assert_allclose(fit.base.scale_tril @ fit.base.scale_tril.T, 1.5 * np.diag([1.0, 9.0]))
+    assert fit.log_zeta == 0.7
+
+
 def test_weighted_draws_recover_the_target_of_the_weights():
     """Draws of N(0, 4 I), weighted for N(1, COVARIANCE): both moments within four standard errors."""
     generator, number = np.random.default_rng(0), 20_000

@@ -16,19 +16,21 @@ from thermocline.precision import computing_in, to_numpy
 
 
 def fit_moments(source: Any, *, like: Any = None, log_zeta: float | None = None) -> BaseFit:
-    """The Gaussian with the mean and covariance of a mixture, exactly, or of weighted draws.
+    """The Gaussian with the mean and covariance of a base, exactly, or of weighted draws.
 
-    `source` is a Mixture, a BaseFit of one, a Result, or a pair (positions, log_weights); `like` is one position as the
+    `source` is a Mixture or another of our bases, a BaseFit of one, a Result, or a pair (positions, log_weights); `like` is one position as the
     target takes it, for a pair of ravelled positions. Correlations of few effective draws are shrunk towards none.
     log zeta is what is given, else the BaseFit's own or the Result's log evidence, else 0: a mere placeholder.
     """
     fitted = source if isinstance(source, BaseFit) else None
     source = source if fitted is None else fitted.base
     with computing_in("float64"):
+        if hasattr(source, "covariance"):
+            source = Mixture.of([source], [0.0])
         if isinstance(source, Mixture):
             mean, covariance = to_numpy(mixture_moments(source))
             unravel = ravel_pytree(source.component(0).mean)[1]
-            known, story = None if fitted is None else fitted.log_zeta, "a mixture"
+            known, story = None if fitted is None else fitted.log_zeta, "a base"
         else:
             draws = weighted_draws_of(source, like)
             mean, covariance = to_numpy(weighted_moments(jnp.asarray(draws.position), jnp.asarray(draws.weight)))
