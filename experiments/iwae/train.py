@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent
 NUM_SAMPLES, TEST_SAMPLES = 5, 1000  # of the bound, in training and at the end
 BATCH = 100
 FIRST_RATE, LAST_RATE = 1e-3, 1e-4
-EPOCHS = {"mnist": 10, "omniglot": 120}  # a smaller set is learned by heart sooner, but has fewer steps an epoch
+EPOCHS = {"mnist": 80, "omniglot": 240}
 
 
 def data_folder() -> Path:
