@@ -12,7 +12,7 @@ from experiments.iwae.model import Autoencoder, importance_bound, initial, load,
 from thermocline.precision import cast
 
 NUMBER, REPEATS = 4, 16
-DRAWS = dict.fromkeys(("gibbs", "joint", "simulated"), 200)  # the library's own way is tested elsewhere
+DRAWS = {"gibbs": 200, "joint": 600, "simulated": 200}  # joint moves slowly in u; the library's own way is tested elsewhere
 SETTINGS = stages.Settings(NUMBER, REPEATS, DRAWS, (20,), 20, ())  # one schedule: the bounds share its program
 
 
@@ -75,7 +75,7 @@ def test_chains_agree_with_quadrature(found, exact, method):
     assert np.all(np.abs(final.mean(axis=1) - exact) < 5 * error + 0.02)  # a chain's own bias is of order 1/draws
     assert np.all(error < 0.2)
     assert np.all(np.abs(stage["pooled"] - exact) < 1)
-    assert stage["num_draws"][-1] == 200
+    assert stage["num_draws"][-1] == DRAWS[method]
 
 
 def test_the_importance_weighted_bound_closes(exact, problem):
