@@ -37,7 +37,7 @@ from thermocline.precision import cast, computing_in
 from thermocline.prepare import resolve_base
 from thermocline.progress import reporter_for
 
-HMC = tc.HMC()
+HMC = tc.HMC(num_steps=8)
 METHODS: dict[str, Any] = {
     "GibbsTempering": tc.GibbsTempering(HMC),
     "JointTempering": tc.JointTempering(HMC),
