@@ -3,9 +3,9 @@
 For each problem the black box fits one base, or one that fits badly is made of it. Every candidate then samples from
 it for the same number of gradients. The table gives the gradients after warm-up that it would take for a standard
 error of 0.05 in log Z, and the gradients for an effective draw of the coordinate that has fewest, both relative to the
-default, as geometric means over problems and seeds, and the share of runs with verdict "ok".
+first candidate, as geometric means over problems and seeds, and the share of runs with verdict "ok".
 
-    python benchmarks/defaults.py [--seeds 3]
+    python benchmarks/defaults.py [--seeds 3] [--problem NAME ...] [--candidate NAME ...]
 """
 
 import argparse
@@ -18,6 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import thermocline as tc
+from experiments.radon.data import radon
+from experiments.radon.models import target_of
 from tests.study_problems import STUDY
 
 PROBLEMS = (
@@ -28,39 +30,43 @@ PROBLEMS = (
     "five 10-D, base too wide",
     "five 10-D, one Gaussian",
     "shells 5-D, one Gaussian",
-    "hierarchical (non-centred), one Gaussian",
+    "radon, ADVI",
 )
-DEFAULT = "Gibbs, HMC 8, 16 chains"
+REFERENCE = "Gibbs, HMC 8, 16 chains"
+EIGHT = tc.HMC(num_steps=8)
 GRADIENTS = 200_000  # of sampling, in all chains
 
 
 def candidates() -> dict[str, tuple[Any, int, float]]:
     """Method, chains, and gradients a draw, by name."""
     return {
-        DEFAULT: (tc.GibbsTempering(), 16, 9),
-        "Gibbs without jumps": (tc.GibbsTempering(jumps=False), 16, 8),
+        REFERENCE: (tc.GibbsTempering(EIGHT), 16, 9),
+        "Gibbs without jumps": (tc.GibbsTempering(EIGHT, jumps=False), 16, 8),
         "Gibbs, HMC 2": (tc.GibbsTempering(tc.HMC(num_steps=2)), 16, 3),
         "Gibbs, HMC 4": (tc.GibbsTempering(tc.HMC(num_steps=4)), 16, 5),
         "Gibbs, HMC 16": (tc.GibbsTempering(tc.HMC(num_steps=16)), 16, 17),
         "Gibbs, NUTS": (tc.GibbsTempering(tc.NUTS()), 16, 9),
-        "Gibbs, acceptance 0.8": (tc.GibbsTempering(tc.HMC(target_acceptance=0.8)), 16, 9),
-        "joint, HMC 8": (tc.JointTempering(), 16, 9),
-        "Gibbs, 4 chains": (tc.GibbsTempering(), 4, 9),
-        "Gibbs, 64 chains": (tc.GibbsTempering(), 64, 9),
+        "Gibbs, acceptance 0.8": (tc.GibbsTempering(tc.HMC(num_steps=8, target_acceptance=0.8)), 16, 9),
+        "joint, HMC 8": (tc.JointTempering(EIGHT), 16, 9),
+        "Gibbs, 4 chains": (tc.GibbsTempering(EIGHT), 4, 9),
+        "Gibbs, 64 chains": (tc.GibbsTempering(EIGHT), 64, 9),
     }
 
 
-def problem_and_base(name: str) -> tuple[Any, Any]:
-    """The target's log evidence and the base that every candidate starts from."""
-    problem = STUDY[name.split(",")[0]]()
-    fit = tc.fit_auto(problem.target, seed=0)
+def target_and_base(name: str) -> tuple[Any, Any]:
+    """The target and the base that every candidate starts from."""
+    if name == "radon, ADVI":
+        target = target_of("numpyro", radon())
+        return target, tc.fit_advi(target, seed=0)
+    target = STUDY[name.split(",")[0]]().target
+    fit = tc.fit_auto(target, seed=0)
     if "too wide" in name:
         components = fit.base.components
         wide = tc.Gaussian(components.mean, 1.5 * np.asarray(components.scale_tril))
         fit = tc.BaseFit(tc.Mixture(wide, fit.base.log_weights), fit.log_zeta, modes=fit.modes)
     if "one Gaussian" in name:
         fit = tc.fit_moments(fit)
-    return problem, fit
+    return target, fit
 
 
 def smallest_effective_size(result: tc.Result) -> float:
@@ -70,15 +76,18 @@ def smallest_effective_size(result: tc.Result) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--problem", nargs="+", choices=PROBLEMS, default=PROBLEMS)
+    parser.add_argument("--candidate", nargs="+", choices=candidates(), default=list(candidates()))
     options = parser.parse_args()
-    needed, per_draw, is_ok = ({name: [] for name in candidates()} for _ in range(3))
-    for problem_name in PROBLEMS:
-        problem, fit = problem_and_base(problem_name)
-        for name, (method, num_chains, cost) in candidates().items():
+    chosen = {name: candidates()[name] for name in (REFERENCE, *options.candidate)}
+    needed, per_draw, is_ok = ({name: [] for name in chosen} for _ in range(3))
+    for problem_name in options.problem:
+        target, fit = target_and_base(problem_name)
+        for name, (method, num_chains, cost) in chosen.items():
             num_draws = max(int(GRADIENTS / cost / num_chains), 50)
             for seed in range(options.seeds):
                 result = tc.sample(
-                    problem.target,
+                    target,
                     base=fit,
                     method=method,
                     num_chains=num_chains,
@@ -93,9 +102,9 @@ def main() -> None:
                 is_ok[name].append(result.verdict == "ok")
             recent = [np.exp(np.mean(np.log(values[name][-options.seeds :]))) for values in (needed, per_draw)]
             print(f"{problem_name:40s} {name:26s} {recent[0]:10.3g} gradients, {recent[1]:8.3g} a draw", flush=True)
-    print("\nrelative to the default     log Z    draw      ok")
+    print("\nrelative to the first       log Z    draw      ok")
     for name in needed:
-        ratios = (np.exp(np.mean(np.log(values[name]) - np.log(values[DEFAULT]))) for values in (needed, per_draw))
+        ratios = (np.exp(np.mean(np.log(values[name]) - np.log(values[REFERENCE]))) for values in (needed, per_draw))
         print(f"{name:26s}", *(f"{ratio:6.2f} " for ratio in ratios), f"{np.mean(is_ok[name]):6.2f}")
 
 

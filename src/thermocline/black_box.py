@@ -151,7 +151,8 @@ def first_knowledge(target: Target, seed: int) -> Knowledge:
     """
     found = find_modes(target, spread_starts(target, seed))
     fits, spent = local_fits(found), found.num_gradients
-    story = [f"{found.num_starts} starts found {found.num_modes} modes ({found.share_converged:.0%} of them arrived)."]
+    modes = "1 mode" if found.num_modes == 1 else f"{found.num_modes} modes"
+    story = [f"{found.num_starts} starts found {modes} ({found.share_converged:.0%} of them arrived)."]
     key, pool = jax.random.key(seed), None
     if fits:
         fits, pool, cost = with_draws(key, target, fits)

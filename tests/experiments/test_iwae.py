@@ -12,7 +12,7 @@ from experiments.iwae.model import Autoencoder, importance_bound, initial, load,
 from thermocline.precision import cast
 
 NUMBER, REPEATS = 4, 16
-DRAWS = {"gibbs": 200, "joint": 600, "simulated": 200}  # joint moves slowly in u; the library's own way is tested elsewhere
+DRAWS = {"gibbs": 200, "joint": 600, "simulated": 200}  # joint moves slowly in u
 SETTINGS = stages.Settings(NUMBER, REPEATS, DRAWS, (20,), 20, ())  # one schedule: the bounds share its program
 
 

@@ -18,9 +18,10 @@ from thermocline.precision import computing_in, to_numpy
 def fit_moments(source: Any, *, like: Any = None, log_zeta: float | None = None) -> BaseFit:
     """The Gaussian with the mean and covariance of a base, exactly, or of weighted draws.
 
-    `source` is a Mixture or another of our bases, a BaseFit of one, a Result, or a pair (positions, log_weights); `like` is one position as the
-    target takes it, for a pair of ravelled positions. Correlations of few effective draws are shrunk towards none.
-    log zeta is what is given, else the BaseFit's own or the Result's log evidence, else 0: a mere placeholder.
+    `source` is one of our bases or a BaseFit of one, a Result, or a pair (positions, log_weights); `like` is one
+    position as the target takes it, for a pair of ravelled positions. Correlations of few effective draws are shrunk
+    towards none. log zeta is what is given, else the BaseFit's own or the Result's log evidence, else 0: a mere
+    placeholder.
     """
     fitted = source if isinstance(source, BaseFit) else None
     source = source if fitted is None else fitted.base

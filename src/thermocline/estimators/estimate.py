@@ -52,6 +52,8 @@ class Estimate:
             return f"[{', '.join(str(Estimate(*part)) for part in parts)}]"
         if not (np.isfinite(self.standard_error) and self.standard_error > 0):
             return f"{self.value:.4g} ± {self.standard_error:.2g}"
+        if self.standard_error < 1e-12 * abs(self.value):  # rounding
+            return f"{self.value:.8g} ± 0"
         if self.standard_error < 1e-6:
             return f"{self.value:.8g} ± {self.standard_error:.1e}"
         digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 8))
