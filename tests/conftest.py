@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +31,15 @@ def census_where_it_is_tested(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["thermocline.sample"], "survey", lambda *arguments: (None, 0))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_that_fit():
+    """Compiled programs hold memory maps, of which Linux allows a process 65530; beyond them compiling crashes."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and len(maps.read_text().splitlines()) > 30_000:
+        jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from thermocline.checkpoint import Checkpoint, check_folder
 from thermocline.draws import Draws
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate, log_evidence
-from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.convergence import APPRECIABLE, round_trips, sojourns
 from thermocline.estimators.stages import has_stages
 from thermocline.explore import Exploration, Lengths, explore, keys_of
 from thermocline.methods import GibbsTempering, Method, Piloted
@@ -36,6 +36,7 @@ TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is
 FIRST_DRAWS = 1000  # a chain, of a run that stops by its error
 MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
+FEWEST_STAYS = 20  # likewise, where the base is thin
 
 
 def sample(
@@ -179,10 +180,14 @@ def _check_options(seed: int, lengths: Lengths, target_error: float | None, chun
 
 
 def _is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
-    """The stopping rule: an error below the wanted one, resting on enough round trips to be known."""
+    """The stopping rule: an error below the wanted one, resting on enough round trips and stays to be known."""
     if (needs_trips or has_stages(draws)) and round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
         return False
-    return log_evidence(draws, log_zeta, log_support).standard_error <= target_error
+    estimate = log_evidence(draws, log_zeta, log_support)
+    if estimate.standard_error > target_error:
+        return False
+    share, number = sojourns(draws, estimate.value - log_zeta) if needs_trips else (0.0, 0.0)
+    return share < APPRECIABLE or number >= FEWEST_STAYS
 
 
 def _again(given: Any, stored: Any, name: str) -> Any:

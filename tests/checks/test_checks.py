@@ -8,7 +8,7 @@ from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
 from thermocline.draws import Draws
-from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips
+from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips, sojourns
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,30 @@ def test_rounding_of_a_constant_r_is_no_difference(good):
     context = spoiled(good, log_ratio=rounding)
     context = context._replace(base_log_ratio=np.zeros_like(context.base_log_ratio))
     assert statuses(context, "base law") == {"law of r under the base (p)": "ok"}
+
+
+def test_stays_beyond_the_base_are_counted_by_their_weight():
+    """Two chains: one stay of three draws, and three of one."""
+    r = np.array([[5.0, 5.0, 5.0, 0.0, 0.0, 5.0, 0.0, 0.0], [0.0, 5.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0]])
+    draws = Draws(*[np.zeros_like(r)] * len(Draws._fields))._replace(log_ratio=r, inverse_temperature=np.ones_like(r))
+    share, number = sojourns(draws, 0.0)
+    assert share == pytest.approx(6 / 16)
+    assert number == pytest.approx(6**2 / (3**2 + 1 + 1 + 1))
+    assert sojourns(draws, 6.0) == (0.0, 0.0)
+    amid = np.where(np.arange(8) == 1, 0.0, np.ones_like(r))  # the base, amid the first stay
+    assert sojourns(draws._replace(inverse_temperature=amid), 0.0)[1] == pytest.approx(6**2 / (2**2 + 1 + 1 + 1 + 1))
+
+
+def test_a_lone_stay_beyond_the_base_is_noticed(good):
+    num_chains, num_draws = good.draws.log_ratio.shape
+    log_ratio = np.zeros((num_chains, num_draws))
+    assert CHECKS["stays"](spoiled(good, log_ratio=log_ratio)) == []
+    log_ratio[0] = 50.0
+    level = np.zeros_like(log_ratio)
+    context = spoiled(
+        good, log_ratio=log_ratio, log_weight_target=level, log_weight_base=level, inverse_temperature=level + 1
+    )
+    assert statuses(context, "stays") == {"stays beyond the base": "failed"}
 
 
 def test_an_evidence_below_its_lower_bound_is_noticed(good):

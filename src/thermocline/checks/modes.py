@@ -5,12 +5,13 @@ from scipy import stats
 
 from thermocline.checks.check import Check, Context, at_least
 from thermocline.estimators import Estimate
+from thermocline.estimators.convergence import APPRECIABLE, sojourns
 from thermocline.modes.census import Mode
 from thermocline.target import describe
 
-APPRECIABLE = 0.02  # mass of a mode that an answer cannot do without
 P_LIMITS = 1e-3, 1e-6
 VISIT_LIMITS = 10, 3
+STAY_LIMITS = 3, 1.5
 LEAST_POWER = 1.02  # with which a density falls that can be integrated
 KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
 
@@ -31,6 +32,20 @@ def check_modes(context: Context) -> list[Check]:
         )
         checks.append(at_least(f"visits of {rarest.name}", rarest.visits, *VISIT_LIMITS, advice))
     return checks
+
+
+def check_sojourns(context: Context) -> list[Check]:
+    """What lies beyond the base's reach must not rest on one or two long stays of a chain."""
+    if context.log_evidence is None:
+        return []
+    share, number = sojourns(context.draws, context.log_evidence.value - context.log_zeta)
+    if share < APPRECIABLE:
+        return []
+    advice = (
+        f"{share:.0%} of the target lies where the base is thin, and its weight there rests on few stays of chains: "
+        "draw more, or give a base that covers it (tc.fit_auto)."
+    )
+    return [at_least("stays beyond the base", number, *STAY_LIMITS, advice)]
 
 
 def check_fall(context: Context) -> list[Check]:

@@ -8,6 +8,9 @@ from thermocline.estimators.estimate import Batches, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.stages import has_stages
 
+APPRECIABLE = 0.02  # share of the target that an answer cannot do without
+THIN = np.e  # times the base that the target's density is, both normalised, where the base is thin
+
 
 def pseudo_values(values: np.ndarray, log_weight: np.ndarray) -> np.ndarray:
     """What each draw contributes to the weighted mean: mean + w (value - mean), with w relative to its mean."""
@@ -94,6 +97,23 @@ def path_ends(draws: Draws) -> np.ndarray:
     ahead = for_target - for_base
     side = np.where(np.abs(ahead) > 1e-9, ahead, draws.inverse_temperature - 0.5)
     return np.where((side > 0) & (for_target >= 0.5), 1, np.where((side <= 0) & (for_base >= 0.5), -1, 0))
+
+
+def sojourns(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
+    """The target's share where it exceeds the base `THIN` times, and the effective number of stays that hold it.
+
+    There chains come by walking, not by the base's draws, and a few long stays may hold what most runs never see:
+    stays of weights m count as (sum m)^2 / sum m^2. A visit to the base ends a stay.
+    """
+    weight, ends = relative(draws.log_weight_target)[0], path_ends(draws)
+    is_thin = draws.log_ratio > log_mean_ratio + np.log(THIN)
+    masses = []
+    for inside, at, carried in zip(is_thin, ends, weight, strict=True):
+        stay = np.cumsum(np.append(True, (np.diff(inside) != 0) | (at[:-1] == -1)))
+        masses.append(np.bincount(stay, carried * inside))
+    mass = np.concatenate(masses)
+    total = mass.sum()
+    return float(total / weight.sum()), float(total**2 / np.sum(mass**2)) if total > 0 else 0.0
 
 
 def _crossings(ends: np.ndarray) -> int:

@@ -24,7 +24,7 @@ class HMC:
     """
 
     step_size: float | None = None
-    num_steps: int = static(default=4)
+    num_steps: int = static(default=8)
     jitter: float = static(default=0.5)
     target_acceptance: float = static(default=0.9)
     scale: Any = None
