@@ -1,9 +1,7 @@
 """The table of bad input: every wrong call, and the sentence it gets; `python -m tests.test_bad_input` prints it."""
 
 from collections.abc import Callable
-from functools import cache, partial
-from pathlib import Path
-from tempfile import mkdtemp
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -11,100 +9,26 @@ import numpy as np
 import pytest
 
 import thermocline as tc
-from thermocline.pytree import pytree
+from tests.spoiled import (
+    BASE,
+    START,
+    WithoutDensity,
+    WithoutSample,
+    checkpoint_of_another_run,
+    damaged_checkpoint,
+    file,
+    folder,
+    foreign,
+    log_density,
+    of,
+    result,
+    sample,
+    saved,
+    untempered,
+    with_header,
+)
 
-START = {"x": np.array([0.5, -1.0]), "scale": 0.25}
-BASE = tc.Gaussian.diagonal({"x": np.zeros(2), "scale": 0.0}, 1.0)
-SHORT = {"num_chains": 2, "num_warmup": 4, "num_draws": 8, "progress": False}
 LADDER = tc.Ladder(np.array([0.0, 1.0]), np.zeros(2))
-
-
-def log_density(position):
-    return -0.5 * jnp.sum(position["x"] ** 2) - 0.5 * position["scale"] ** 2
-
-
-TARGET = tc.Target(log_density, START)
-
-
-def sample(target: Any = TARGET, **options) -> tc.Result:
-    return tc.sample(target, **{"base": BASE, **SHORT, **options})
-
-
-def of(function: Callable, start: Any = START, **options) -> tc.Result:
-    return sample(tc.Target(function, start), **options)
-
-
-@cache
-def folder() -> Path:
-    return Path(mkdtemp())
-
-
-@cache
-def result() -> tc.Result:
-    return sample()
-
-
-@cache
-def untempered() -> tc.Result:
-    return sample(method=tc.Untempered())
-
-
-def file(name: str, content: bytes) -> Path:
-    path = folder() / name
-    path.write_bytes(content)
-    return path
-
-
-@cache
-def saved() -> Path:
-    result().save(folder() / "run.nc")
-    return folder() / "run.nc"
-
-
-def foreign() -> Path:
-    import xarray
-
-    xarray.Dataset({"x": ("time", np.arange(3))}).to_netcdf(folder() / "foreign.nc", engine="h5netcdf")
-    return folder() / "foreign.nc"
-
-
-def with_header(header: str) -> Path:
-    import h5netcdf
-
-    path = file("header.nc", saved().read_bytes())
-    with h5netcdf.File(path, "a") as stored:
-        stored.attrs["thermocline"] = header
-    return path
-
-
-def damaged_checkpoint() -> Path:
-    path = folder() / "damaged"
-    path.mkdir(exist_ok=True)
-    (path / "state.npz").write_bytes(b"not an archive")
-    return path
-
-
-def checkpoint_of_another_run() -> Path:
-    path = folder() / "other"
-    if not path.exists():
-        sample(checkpoint=path)
-    return path
-
-
-@pytree
-class WithoutSample:
-    width: float
-
-    def log_density(self, position):
-        return log_density(position)
-
-
-@pytree
-class WithoutDensity:
-    width: float
-
-    def sample(self, key):
-        return START
 
 
 class Case(NamedTuple):

@@ -152,6 +152,11 @@ def test_a_model_that_cannot_be_sampled_gets_a_sentence(what):
 
 
 @pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+def test_an_error_of_the_models_own_is_not_disguised():
+    with pytest.raises(KeyError, match="wind"):
+        tc.from_numpyro(lambda data: data["wind"], {"rain": np.zeros(3)})
+
+
 def test_missing_values_that_pymc_would_impute():
     with pytest.raises(tc.ThermoclineError, match="the observed variable z has missing values"):
         tc.from_pymc(pymc_model(lambda pm: pm.Normal("z", pm.Normal("x"), observed=np.array([1.0, np.nan]))))

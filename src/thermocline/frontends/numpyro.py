@@ -94,7 +94,7 @@ class Call:
         seeded = handlers.seed(self.model, jax.random.PRNGKey(0))
         try:
             return self.trace(handlers.substitute(seeded, substitute_fn=init_to_uniform(radius=0)), {})
-        except (NotImplementedError, KeyError) as error:
+        except NotImplementedError as error:
             raise ThermoclineError(
                 f"the model has a site that cannot be mapped to unconstrained coordinates: {error}; "
                 "give it a distribution whose support NumPyro's `biject_to` knows."
