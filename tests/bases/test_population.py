@@ -108,6 +108,20 @@ def test_a_mode_once_known_goes_on_being_looked_at():
     np.testing.assert_allclose(mixture.components.whitening[0] @ mixture.components.scale_tril[0], np.eye(2), atol=1e-9)
 
 
+def test_a_fit_far_too_narrow_widens_to_its_mode_though_its_mean_moves_by_many_of_its_deviations():
+    """As variational fits are on a ridge: 0.05 wide and ten deviations off the mean of a mode as wide as 1."""
+    generator = np.random.default_rng(2)
+    draws = np.concatenate(
+        [generator.multivariate_normal(mean, cov, size=2000) for mean, cov in zip(MEANS, COVARIANCES, strict=True)]
+    )
+    narrow = Mixture.of([tc.Gaussian.from_covariance(mean + 0.5, 0.0025 * np.eye(2)) for mean in MEANS], [0.0] * 3)
+    mixture = learn_from(cast(narrow, "float64"), draws, np.zeros(len(draws)))
+    deviations = np.sqrt(np.diagonal(COVARIANCES, axis1=1, axis2=2))
+    np.testing.assert_allclose(mixture.centres()[:3], MEANS, atol=5 * deviations.max() / np.sqrt(1300))
+    learned = [np.sqrt(np.diagonal(mixture.component(i).covariance())) for i in range(3)]
+    np.testing.assert_allclose(learned, deviations, rtol=0.1)
+
+
 def test_a_round_that_loses_mass_is_no_gain_however_even_its_weights():
     generator = np.random.default_rng(1)
     even = Population(np.zeros((4096, 1)), 0.01 * generator.normal(size=4096), np.zeros(4096))

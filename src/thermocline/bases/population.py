@@ -25,7 +25,7 @@ NUM_DRAWS = 4096
 MOST_ROUNDS = 10
 LEAST_SHARE = 0.02  # of draws that must be effective for a round to be learned from
 NUM_STEPS = 20  # of expectation maximisation
-STRAYED = 16.0  # squared deviations a dimension: a component drawn so far off has been drawn to another mode
+STRAYED = 16.0  # squared deviations a dimension, of both the old fit and the new: so far off lies another mode
 LEAST_WEIGHT = 1e-3  # of a component, so that a mode once known goes on being looked at
 GAIN = 1.02  # of the effective share that makes another round worth it
 
@@ -113,9 +113,8 @@ def _learn(mixture: Mixture, positions: jax.Array) -> Mixture:
     is_padding = jnp.isneginf(jnp.asarray(mixture.log_weights))
     log_weights = jnp.where(is_padding, -jnp.inf, jnp.maximum(fitted.log_weights, np.log(LEAST_WEIGHT)))
     means, scales = fitted.components.mean, fitted.components.scale_tril
-    offset = fitted.centres() - mixture.centres()
-    distance = jnp.einsum("kij,kj->ki", linear.inverse(jnp.asarray(mixture.components.scale_tril)), offset)
-    has_strayed = jnp.sum(distance**2, axis=1) > STRAYED * positions.shape[1]
+    has_strayed = _distance(mixture, fitted) > STRAYED * positions.shape[1]
+    has_strayed &= _distance(fitted, mixture) > STRAYED * positions.shape[1]
 
     def kept(old: jax.Array, new: jax.Array) -> jax.Array:
         return jnp.where(has_strayed.reshape(-1, *[1] * (new.ndim - 1)), old, new)
@@ -124,3 +123,10 @@ def _learn(mixture: Mixture, positions: jax.Array) -> Mixture:
     scales = kept(jnp.asarray(mixture.components.scale_tril), scales)
     components = Gaussian(means, scales, linear.inverse(scales))
     return Mixture(components, log_weights - jax.nn.logsumexp(log_weights))
+
+
+def _distance(mixture: Mixture, other: Mixture) -> jax.Array:
+    """Squared distance of each component's mean from its counterpart's, in its own deviations."""
+    offset = other.centres() - mixture.centres()
+    whitened = jnp.einsum("kij,kj->ki", linear.inverse(jnp.asarray(mixture.components.scale_tril)), offset)
+    return jnp.sum(whitened**2, axis=1)
