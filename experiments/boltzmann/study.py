@@ -33,9 +33,9 @@ class Form(NamedTuple):
     num_machines: int = 10
     num_repeats: int = 10
     repeats_a_call: int = 5
-    annealings: tuple[int, ...] = (1000, 5000)
+    annealings: tuple[int, ...] = (1000, 5000, 10_000)
     num_rungs: int = 1000
-    num_draws: int = 6000
+    num_draws: int = 30_000
     methods: tuple[str, ...] = ("simulated tempering", "Gibbs CT", "joint CT")
     has_black_box: bool = True
 
