@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 NUM_GRID = 257
 FORGETTING = 0.1  # weight of older rounds where a new one has been
-BY_BETA, AT_ENDS = 0.1, 0.2  # shares of the knots
+BY_BETA, AT_BASE, AT_TARGET = 0.1, 0.1, 0.2  # shares of the knots
+TARGET_END = 1e-3  # of beta, that is as good as the target itself
 
 
 class Curve(NamedTuple):
@@ -34,14 +35,18 @@ class Curve(NamedTuple):
     def knots(self, num_knots: int) -> jax.Array:
         """Knots that divide the path evenly.
 
-        Mostly by thermodynamic length, the integral of the speed; a share of them by beta, and a share within
-        unit length of each end, so that the draws that the evidence's weights are made of are never few.
+        Mostly by thermodynamic length, the integral of the speed; a share of them by beta, and a share at each end,
+        so that the draws that the evidence's weights are made of are never few: within unit length of it, and at the
+        target so near that weights are bounded. Where r is far above its mean, beta keeps within 1/r of 1, and with
+        little mass there chains would hardly ever visit what the base has missed.
         """
         travelled = jnp.append(0.0, jnp.cumsum(self.speed * jnp.diff(self.betas)))
         total = jnp.maximum(travelled[-1], 1e-6)
-        end = jnp.minimum(total, 1.0)
-        at_ends = (jnp.minimum(travelled, end) - jnp.minimum(total - travelled, end) + end) / (2 * end)
-        coordinate = (1 - BY_BETA - AT_ENDS) * travelled / total + BY_BETA * self.betas + AT_ENDS * at_ends
+        at_base = jnp.minimum(travelled / jnp.minimum(total, 1.0), 1.0)
+        from_target = jnp.maximum(total - travelled, (1 - self.betas) / TARGET_END)
+        at_target = jnp.maximum(1 - from_target, 0.0)
+        by_length = 1 - BY_BETA - AT_BASE - AT_TARGET
+        coordinate = by_length * travelled / total + BY_BETA * self.betas + AT_BASE * at_base + AT_TARGET * at_target
         share = coordinate / coordinate[-1]
         return jnp.interp(jnp.linspace(0.0, 1.0, num_knots, dtype=share.dtype), share, self.betas)
 
