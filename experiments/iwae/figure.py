@@ -42,8 +42,8 @@ def points(found: dict[str, dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndar
 def draw_likelihoods(axes: Any, name: str, found: dict[str, dict[str, np.ndarray]]) -> None:
     bounds = found["bounds"]
     lower, upper = bounds["lower"].mean(), bounds["upper"].mean()
-    axes.axhline(upper, color=INK, linestyle="--", linewidth=1, label=f"upper bound (BDMC) {upper:.2f}")
-    axes.axhline(lower, color="#C00000", linestyle="--", linewidth=1, label=f"lower bound (BDMC) {lower:.2f}")
+    axes.axhline(upper, color=INK, linestyle="--", linewidth=1, label="upper bound (BDMC)")
+    axes.axhline(lower, color="#C00000", linestyle="--", linewidth=1, label="lower bound (BDMC)")
     for stage, (label, colour) in curves_of(found).items():
         seconds, value, error = curve(found[stage])
         axes.plot(seconds, value, color=colour, linewidth=1.8, label=label)
@@ -68,13 +68,12 @@ def draw(path: Path, problems: dict[str, Problem], found: dict[str, dict[str, di
     """Both panels of Figure 5 and, below each, the first images."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
-            2, len(problems), figsize=(10, 6), height_ratios=(3.2, 1.2), layout="constrained", squeeze=False
+            2, len(problems), figsize=(10, 6.4), height_ratios=(3.2, 1.2), layout="constrained", squeeze=False
         )
         for column, name in enumerate(problems):
             draw_likelihoods(axes[0, column], name, found[name])
             draw_images(axes[1, column], problems[name].data["image"])
         axes[0, 0].set_ylabel("log marginal likelihood, mean per image (nats)")
-        for panel in axes[0]:
-            panel.legend(loc="lower right", fontsize=7.5)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncol=4, fontsize=9)
         figure.savefig(path, dpi=130)
         plt.close(figure)

@@ -6,7 +6,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from experiments.common import BLUE, GREEN, INK, ORANGE, PINK, STYLE
+from experiments.common import BLUE, GREEN, INK, ORANGE, PINK, SKY, STYLE
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ def draw_answers(panel: Any, numbers: dict[str, Any]) -> None:
     panel.axhline(fit["elbo"], color=PINK, linestyle="-.", linewidth=1.2, label="ADVI's bound (log ζ)")
     blocks = np.arange(1, len(fit["trace"]) + 1)
     panel.plot(fit["seconds"] * blocks / blocks.size, fit["trace"], color=PINK, linewidth=1.2, label="ADVI's objective")
-    for (name, curve), colour in zip(numbers["curves"].items(), (GREEN, BLUE), strict=True):
+    for (name, curve), colour in zip(numbers["curves"].items(), (GREEN, BLUE, SKY), strict=True):
         seconds, mean, error = (np.array(curve[key]) for key in ("seconds", "mean", "error"))
         panel.plot(seconds, mean, color=colour, linewidth=1.6, label=f"{name}, ± 3 errors")
         panel.fill_between(seconds, mean - 3 * error, mean + 3 * error, color=colour, alpha=0.2, linewidth=0)

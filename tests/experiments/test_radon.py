@@ -70,7 +70,7 @@ def test_a_small_run_is_within_its_errors_and_writes_its_page(tmp_path):
     setting = Setting(num_counties=3, num_chains=4, num_warmup=150, num_draws=200, num_annealings=20,
                       num_temperatures=60, black_boxes=())
     numbers = main(setting, tmp_path, Console(quiet=True))
-    assert set(numbers["runs"]) == {"CT-NUTS", "CT-NUTS, second stage", "AIS"}
+    assert set(numbers["runs"]) == {"CT-NUTS", "CT-NUTS, second stage", "CT-NUTS, learned law", "AIS"}
     assert all(abs(run["z"]) < 4 for run in numbers["runs"].values())
     assert all(run["log_evidence"][1] < 0.5 for run in numbers["runs"].values())
     assert numbers["advi"]["elbo"] < numbers["exact"]
