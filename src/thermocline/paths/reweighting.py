@@ -44,7 +44,7 @@ class Curve(NamedTuple):
         total = jnp.maximum(travelled[-1], 1e-6)
         at_base = jnp.minimum(travelled / jnp.minimum(total, 1.0), 1.0)
         from_target = jnp.maximum(total - travelled, (1 - self.betas) / TARGET_END)
-        at_target = jnp.maximum(1 - from_target, 0.0)
+        at_target = 1 / (1 + from_target)
         by_length = 1 - BY_BETA - AT_BASE - AT_TARGET
         coordinate = by_length * travelled / total + BY_BETA * self.betas + AT_BASE * at_base + AT_TARGET * at_target
         share = coordinate / coordinate[-1]
