@@ -121,9 +121,9 @@ CLAIMS = (
         "7.4",
         "One long chain gains more than several shorter ones of equal total length.",
         "iwae",
-        judges.in_its_page("iwae", "one long chain, or several short ones"),
+        judges.judged_by_images("One long chain"),
     ),
-    Claim("7.4", "AIS uses parallel hardware more effectively.", "iwae", judges.in_its_page("iwae", "runs at once")),
+    Claim("7.4", "AIS uses parallel hardware more effectively.", "iwae", judges.judged_by_images("AIS gains most")),
 )
 
 

@@ -101,8 +101,8 @@ def parallel_claim(stages: Found) -> tuple[str, bool]:
     return f"{timing['numbers'][-1]} at once: {shown}", gains["annealed"] > 1.2 * gains["gibbs"]
 
 
-def claims_table(found: dict[str, Found]) -> str:
-    """A line a claim; a claim that holds for one model only holds in part."""
+def claims_rows(found: dict[str, Found]) -> list[tuple[str, ...]]:
+    """The claim, the figure of each model, and the verdict; a claim that holds for one model only holds in part."""
     rows = []
     for claim, judge in CLAIMS.items():
         judged = [judge(stages) for stages in found.values()]
@@ -111,7 +111,11 @@ def claims_table(found: dict[str, Found]) -> str:
     for shown, held in timed:
         claim = "AIS gains most from parallel hardware: on this machine, by the cost of each run"
         rows.append((claim, shown, *[""] * (len(found) - 1), verdict([held])))
-    return markdown_table(("claim", *(figure.TITLES[name] for name in found), "verdict"), rows)
+    return rows
+
+
+def claims_table(found: dict[str, Found]) -> str:
+    return markdown_table(("claim", *(figure.TITLES[name] for name in found), "verdict"), claims_rows(found))
 
 
 def verdict(held: list[bool | None]) -> str:

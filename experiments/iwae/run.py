@@ -12,6 +12,7 @@ import numpy as np
 from experiments.common import REPOSITORY, markdown_table, options, store
 from experiments.iwae import figure
 from experiments.iwae.claims import (
+    claims_rows,
     claims_table,
     errors_by_length,
     middle_of,
@@ -116,7 +117,7 @@ def parallel_table(found: dict[str, Found]) -> str:
 
 def numbers_of(found: dict[str, Found], settings: Settings) -> dict[str, Any]:
     """What the figure and the tables show, for result.json."""
-    numbers: dict[str, Any] = {"settings": settings._asdict()}
+    numbers: dict[str, Any] = {"settings": settings._asdict(), "claims": claims_rows(found)}
     for model, stages in found.items():
         bounds = {side: float(stages["bounds"][side].mean()) for side in ("lower", "upper")}
         rows = [
