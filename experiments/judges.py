@@ -118,15 +118,14 @@ def bootstrapped(numbers: Numbers) -> Finding:
 def lower_shares(numbers: Numbers, pairs: list[tuple[str, str]]) -> dict[str, np.ndarray]:
     """Share of run times at which the first method's mean relative RMSE is lower: of log Z, mean and covariance."""
     from experiments.boltzmann.study import Form  # pyright: ignore[reportMissingImports]
-    from experiments.boltzmann.tables import curves_of, shared_times  # pyright: ignore[reportMissingImports]
+    from experiments.boltzmann.tables import compared_times, curves_of  # pyright: ignore[reportMissingImports]
 
     stored = numbers["setting"].items()
     setting: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in stored}
     curves = curves_of(numbers["machines"], Form(**setting))
     shares = {}
     for name, other in pairs:
-        times = shared_times(curves) if other == "AIS" else curves[name].seconds
-        times = times[(times >= curves[other].seconds[0]) & (times <= 1.05 * curves[other].seconds[-1])]
+        times = compared_times(curves, name, other)
         lower = [curves[name].at(t).mean[0] < curves[other].at(t).mean[0] for t in times]
         shares[f"{name} below {other}"] = np.mean(lower, axis=0)
     return shares

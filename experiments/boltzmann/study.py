@@ -41,7 +41,7 @@ class Form(NamedTuple):
 
 
 FULL = Form()
-QUICK = Form(num_machines=2, num_repeats=5, annealings=(500,), num_draws=1500, has_black_box=False)
+QUICK = Form(num_machines=2, num_repeats=5, annealings=(200,), num_draws=3000, has_black_box=False)
 
 
 def hmc(num_steps: int) -> tc.HMC:

@@ -67,6 +67,12 @@ def shared_times(curves: dict[str, Curve]) -> np.ndarray:
     return times[times <= 1.05 * min(ends)]
 
 
+def compared_times(curves: dict[str, Curve], name: str, other: str) -> np.ndarray:
+    """Run times at which two methods are compared: the first one's that the second reaches; AIS has but its points."""
+    times = shared_times(curves) if other == "AIS" else curves[name].seconds
+    return times[(times >= curves[other].seconds[0]) & (times <= 1.05 * curves[other].seconds[-1])]
+
+
 def errors_table(curves: dict[str, Curve]) -> str:
     """Relative RMSE ± three standard errors at equal run times, and of what has a time of its own."""
     rows = []
@@ -95,12 +101,13 @@ def comparison_table(curves: dict[str, Curve]) -> str:
     for name, other in PAIRS:
         if name not in curves or other not in curves:
             continue
-        their_last = shared_times(curves)[-1] if other == "AIS" else curves[other].seconds[-1]
-        latest = min(curves[name].seconds[-1], their_last)
+        times = compared_times(curves, name, other)
+        if not times.size:
+            rows.append([f"{name} / {other}", "none in common", *["" for _ in MOMENTS]])
+            continue
+        latest = min(curves[name].seconds[-1], times[-1])
         ratio = np.log(curves[name].at(latest).rmse[:, 0] / curves[other].at(latest).rmse[:, 0])
         error = ratio.std(axis=0, ddof=1) / np.sqrt(len(ratio)) if len(ratio) > 1 else 0 * ratio[0]
-        times = shared_times(curves) if other == "AIS" else curves[name].seconds
-        times = times[(times >= curves[other].seconds[0]) & (times <= 1.05 * curves[other].seconds[-1])]
         lower = np.mean([curves[name].at(t).mean[0] < curves[other].at(t).mean[0] for t in times], axis=0)
         cells = [f"{np.exp(r):.2f} × {np.exp(3 * e):.2f}^±1 ({share:.0%})"
                  for r, e, share in zip(ratio.mean(axis=0), error, lower, strict=True)]

@@ -19,6 +19,7 @@ from experiments.boltzmann.machine import (
 )
 from experiments.boltzmann.mean_field import distinct, fixed_points, matched_base, mean_field_mixture, objective
 from experiments.boltzmann.study import Form
+from experiments.boltzmann.tables import Curve, comparison_table
 from thermocline.draws import Draws
 
 TINY = Form(8, 1, 4, 2, (50,), 20, 300, ("Gibbs CT",), False)
@@ -117,3 +118,12 @@ def test_whole_experiment_in_its_smallest_form(tmp_path, monkeypatch):
     monkeypatch.setattr(boltzmann_run, "study", lambda *arguments: pytest.fail("measured again"))
     again = boltzmann_run.main(TINY, tmp_path / "again", tmp_path / "parts")
     assert json.dumps(again["machines"]) == json.dumps(numbers["machines"])
+
+
+def test_chains_that_end_before_the_shortest_annealing_are_said_to_have_no_time_in_common():
+    rmse = np.ones((2, 3, 3))
+    chains = Curve(np.array([0.1, 0.2, 0.3]), rmse, True)
+    curves = {"AIS": Curve(np.array([1.0]), rmse[:, :1], False), "Gibbs CT": chains, "joint CT": chains}
+    table = comparison_table(curves).splitlines()
+    assert "| Gibbs CT / AIS | none in common |  |  |  |" in table
+    assert any(line.startswith("| joint CT / Gibbs CT | 0.3 | 1.00 ×") for line in table)
