@@ -34,3 +34,17 @@ def test_proper_targets_fall_fast_enough():
     assert fall_of(lambda x: jnp.sum(norm.logpdf(x))).power > 1e3
     assert fall_of(lambda x: jnp.sum(t.logpdf(x, 1.0))).power == pytest.approx(2.0, abs=1e-3)
     assert fall_of(lambda x: jnp.where(jnp.all(jnp.abs(x) < 50), 0.0, -jnp.inf)).power == np.inf
+
+
+def test_a_floor_that_rounding_holds_up_is_no_improper_tail():
+    """Transforms of simplexes and intervals keep away from their ends, so that densities stop falling far out."""
+    fall = fall_of(lambda x: norm.logpdf(x[0]) - jnp.minimum(jnp.abs(x[1]), 37.0))
+    assert fall.power == np.inf
+
+
+def test_the_weights_of_a_numpyro_mixture_are_proper():
+    numpyro = pytest.importorskip("numpyro")
+    weights = numpyro.distributions.Dirichlet(jnp.array([1.0, 2.0, 3.0]))
+    target = tc.from_numpyro(lambda: numpyro.sample("weights", weights))
+    with computing_in("float64"):
+        assert slowest_fall(cast(target, "float64"), DRAWS).power > 1.02

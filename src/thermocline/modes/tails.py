@@ -12,6 +12,7 @@ from thermocline.target import Target
 
 NUM_DRAWS, MOST_AXES = 16, 32
 FAR, FARTHER = 1e3, 1e6  # deviations
+STEEP = 4.0  # power: a density that has fallen so fast by then is taken for proper; rounding may hold it up farther out
 
 
 class Fall(NamedTuple):
@@ -28,9 +29,11 @@ def slowest_fall(target: Target, draws: np.ndarray) -> Fall:
     scales = np.concatenate([draws.std(axis=0), deviations[:MOST_AXES]])
     directions = np.concatenate([axes, -axes]) * np.tile(scales, 2)[:, None]
     starts = draws[:: max(len(draws) // NUM_DRAWS, 1)][:NUM_DRAWS]
-    near, far = (to_numpy(_log_densities(target, starts, directions, distance)) for distance in (FAR, FARTHER))
-    near_zero = np.isneginf(near)  # the density is zero already
-    powers = np.where(near_zero, np.inf, np.where(near_zero, 0.0, near) - far) / np.log(FARTHER / FAR)
+    here, near, far = (
+        to_numpy(_log_densities(target, starts, directions, distance)) for distance in (0.0, FAR, FARTHER)
+    )
+    is_steep = here - near > STEEP * np.log(FAR)  # infinite where the density is zero already
+    powers = np.where(is_steep, np.inf, np.where(is_steep, 0.0, near) - far) / np.log(FARTHER / FAR)
     powers = np.median(powers, axis=1)
     slowest = int(np.argmin(powers))
     return Fall(float(powers[slowest]), axes[slowest % len(axes)])
