@@ -151,12 +151,32 @@ def test_a_model_that_cannot_be_sampled_gets_a_sentence(what):
     print(f"{what}: {caught.value}")
 
 
-@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
+def test_a_support_without_coordinates_is_named_with_its_site():
+    """NumPyro knows no bijection onto an annulus."""
+    from numpyro import distributions, sample
+
+    class Annulus(distributions.constraints.Constraint):
+        event_dim = 1
+
+    class OnAnnulus(distributions.Distribution):
+        support = Annulus()
+
+    with pytest.raises(tc.ThermoclineError, match="the site 'ring' cannot be mapped to unconstrained coordinates"):
+        tc.from_numpyro(lambda: sample("ring", OnAnnulus(event_shape=(2,))))
+
+
 def test_an_error_of_the_models_own_is_not_disguised():
     with pytest.raises(KeyError, match="wind"):
         tc.from_numpyro(lambda data: data["wind"], {"rain": np.zeros(3)})
 
+    def unfinished():
+        raise NotImplementedError("the likelihood")
 
+    with pytest.raises(NotImplementedError, match="the likelihood"):
+        tc.from_numpyro(unfinished)
+
+
+@pytest.mark.filterwarnings("ignore::pymc.exceptions.ImputationWarning")
 def test_missing_values_that_pymc_would_impute():
     with pytest.raises(tc.ThermoclineError, match="the observed variable z has missing values"):
         tc.from_pymc(pymc_model(lambda pm: pm.Normal("z", pm.Normal("x"), observed=np.array([1.0, np.nan]))))

@@ -89,16 +89,22 @@ class Call:
     def first_trace(self) -> Any:
         """Every site of the model, latents at zero of their unconstrained coordinates."""
         from numpyro import handlers
-        from numpyro.infer import init_to_uniform
 
         seeded = handlers.seed(self.model, jax.random.PRNGKey(0))
-        try:
-            return self.trace(handlers.substitute(seeded, substitute_fn=init_to_uniform(radius=0)), {})
-        except NotImplementedError as error:
-            raise ThermoclineError(
-                f"the model has a site that cannot be mapped to unconstrained coordinates: {error}; "
-                "give it a distribution whose support NumPyro's `biject_to` knows."
-            ) from error
+        return self.trace(handlers.substitute(seeded, substitute_fn=_at_zero), {})
+
+
+def _at_zero(site: dict[str, Any]) -> Any:
+    """A latent at zero of its unconstrained coordinates, if its support has any; NumPyro raises where it has not."""
+    from numpyro.infer import init_to_uniform
+
+    try:
+        return init_to_uniform(site, radius=0)
+    except NotImplementedError as error:
+        raise ThermoclineError(
+            f"the site {site['name']!r} cannot be mapped to unconstrained coordinates: {error}; "
+            "give it a distribution whose support NumPyro's `biject_to` knows."
+        ) from error
 
 
 def _functions(call: Call, latents: list[str], observed: list[str]) -> dict[str, Any]:
