@@ -36,7 +36,7 @@ TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is
 FIRST_DRAWS = 1000  # a chain, of a run that stops by its error
 MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
-FEWEST_STAYS = 20  # likewise, where the base is thin
+FEWEST_STAYS = 10  # likewise, where the base is thin
 
 
 def sample(
