@@ -125,11 +125,6 @@ def short() -> tc.Result:
     return tc.sample(TWO.target, seed=7, num_draws=100, **QUIET)
 
 
-@pytest.fixture(scope="module")
-def longer() -> tc.Result:
-    return tc.sample(TWO.target, seed=7, num_draws=400, **QUIET)
-
-
 def same_draws(first: tc.Result, second: tc.Result) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(first.draws, second.draws, strict=True))
 
@@ -156,23 +151,30 @@ def test_one_seed_one_answer_and_another_seed_another(short):
 
 
 @pytest.mark.slow
-def test_extending_equals_the_longer_run_and_shrinks_the_error(short, longer):
-    extended = tc.extend(short, TWO.target, num_draws=300, **QUIET)
+def test_extending_equals_the_longer_run_and_shrinks_the_error():
+    """On a banana, whose base is no more than fair: the errors are real."""
+    problem = STUDY["banana"]()
+    short, longer = (tc.sample(problem.target, seed=7, num_draws=number, **QUIET) for number in (500, 2000))
+    extended = tc.extend(short, problem.target, num_draws=1500, **QUIET)
     assert same_draws(extended, longer)
+    assert short.log_evidence.standard_error > 1e-3
     assert extended.log_evidence == longer.log_evidence
     states = jax.tree.leaves(extended.continuation.states), jax.tree.leaves(longer.continuation.states)
     assert all(np.array_equal(one, other) for one, other in zip(*states, strict=True))
     ratio = extended.log_evidence.standard_error / short.log_evidence.standard_error
     dof = min(extended.log_evidence.dof, short.log_evidence.dof)
     assert abs(np.log(2 * ratio)) < 4 / np.sqrt(dof)  # half the error for four times the work
-    assert_right(extended, -6.0)
+    assert_right(extended, problem.log_evidence)
+    assert [mode.name for mode in extended.modes] == [mode.name for mode in longer.modes]
 
 
 @pytest.mark.slow
 def test_the_error_asked_for_is_reached():
-    result = tc.sample(TWO.target, seed=3, target_error=0.02, **QUIET)
-    assert result.log_evidence.standard_error <= 0.02
-    assert_right(result, -6.0)
+    problem = STUDY["banana"]()
+    result = tc.sample(problem.target, seed=3, target_error=0.004, **QUIET)
+    assert result.log_evidence.standard_error <= 0.004
+    assert result.draws.log_ratio.shape[1] > 1000  # more than a run begins with
+    assert_right(result, problem.log_evidence)
     assert result.verdict == "ok", unpassed(result)
 
 
@@ -184,9 +186,7 @@ def test_a_density_unbounded_though_proper_gets_a_verdict():
     problem = STUDY["hierarchical (centred)"]()
     result = tc.sample(problem.target, seed=0, **QUIET)
     assert np.isfinite(result.log_evidence.value)
-    assert result.verdict in ("ok", "suspect", "failed")
-    if result.verdict == "ok":
-        assert_right(result, problem.log_evidence)
+    assert result.verdict != "ok" or abs(result.log_evidence.z_score(problem.log_evidence)) < 4
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def fit_in_rounds(target: Target, seed: int, target_error: float, reporter: Repo
         before, fit = fit, chosen_base(known, target, target_error)
         if divergence(known.pool, before.base, target) - divergence(known.pool, fit.base, target) < WORTH_A_PILOT:
             break
-    fit = fit._replace(num_gradients=known.num_gradients, story=known.story)
+    fit = fit._replace(num_gradients=known.num_gradients, story=(*known.story, *fit.story))
     fit = tailed(known.pool, fit, target)
     if known.has_piloted:
         fit = followed(known, fit, target, target_error, seed, reporter)
@@ -169,7 +169,7 @@ def first_knowledge(target: Target, seed: int) -> Knowledge:
 def with_draws(key: jax.Array, target: Target, fits: list[LocalFit]) -> tuple[list[LocalFit], Population, int]:
     """The fits as population Monte Carlo improves them, draws of them, and the evaluations it took."""
     mixture, pool, cost = adapt_population(key, target, mixture_of(fits, target.initial_position))
-    return refitted(fits, mixture), pool, cost
+    return refitted(fits, mixture, pool.log_evidence), pool, cost
 
 
 def variational_fit(target: Target, seed: int) -> tuple[LocalFit, int, tuple[str, ...]]:
@@ -214,7 +214,7 @@ def after_pilot(known: Knowledge, target: Target, fit: BaseFit, seed: int, repor
     story = f"A pilot: log Z about {pool.log_evidence:.2f}, {len(fresh)} new modes."
     return Knowledge(
         found,
-        refitted(fits, mixture),
+        refitted(fits, mixture, pool.log_evidence),
         pool,
         known.num_gradients + gradients + found.num_gradients - known.found.num_gradients,
         (*known.story, story),

@@ -53,13 +53,18 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     everything = mixture_of(evened(known.fits), target.initial_position, at_least=1)
     if size < FEWEST_EFFECTIVE or np.any(np.ptp(pool.position, axis=0) == 0):
         return BaseFit(everything if len(known.fits) > 1 else everything.component(0), pool.log_evidence)
-    kept = pruned(known.fits, target_error / 10)
+    kept, lost = pruned(known.fits, target_error / 10)
     gaussian = gaussian_of(pool, target)
+    far = divergence(pool, gaussian, target)
     if len(kept) == 1:
-        return BaseFit(gaussian, pool.log_evidence)
+        return BaseFit(gaussian, pool.log_evidence, story=(f"One Gaussian: KL(target, base) is {far:.2g}.{lost}",))
     other = mixture_of(kept, target.initial_position, at_least=1)
-    saved = divergence(pool, gaussian, target) - divergence(pool, other, target)
-    return BaseFit(other if saved > WORTH_A_COMPONENT * (1 + len(kept)) else gaussian, pool.log_evidence)
+    near, number = divergence(pool, other, target), len(kept)
+    if far - near > WORTH_A_COMPONENT * (1 + number):
+        story = f"A mixture of {number}: KL(target, base) is {near:.2g}; of one Gaussian, {far:.2g}.{lost}"
+        return BaseFit(other, pool.log_evidence, story=(story,))
+    story = f"One Gaussian: KL(target, base) is {far:.2g}; of a mixture of {number}, {near:.2g}.{lost}"
+    return BaseFit(gaussian, pool.log_evidence, story=(story,))
 
 
 def reshaped(key: jax.Array, pool: Population, fit: BaseFit, target: Target, worth: float) -> tuple[BaseFit, bool]:
@@ -97,7 +102,12 @@ def heavy_tailed(base: Any) -> Any:
 
 def tailed(pool: Population, fit: BaseFit, target: Target) -> BaseFit:
     """The base as it is, or with heavy tails where that is closer to the target."""
-    return fit._replace(base=min(fit.base, heavy_tailed(fit.base), key=lambda base: divergence(pool, base, target)))
+    heavy = heavy_tailed(fit.base)
+    near, far = (divergence(pool, base, target) for base in (heavy, fit.base))
+    if not near < far:
+        return fit
+    story = f"With Student's t in place of every Gaussian it is {near:.2g}, on {far:.2g}."
+    return fit._replace(base=heavy, story=(*fit.story, story))
 
 
 def piloting(base: Gaussian | Mixture) -> Mixture:
@@ -113,12 +123,15 @@ def gaussian_of(pool: Population, target: Target) -> Gaussian:
     return fit_moments((pool.position, pool.log_weight), like=target.initial_position).base
 
 
-def pruned(fits: list[LocalFit], most_lost: float) -> list[LocalFit]:
-    """The heaviest fits that hold all but `most_lost` of the mass."""
+def pruned(fits: list[LocalFit], most_lost: float) -> tuple[list[LocalFit], str]:
+    """The heaviest fits that hold all but `most_lost` of the mass, and a sentence on the others."""
     order = sorted(fits, key=lambda fit: -fit.log_mass)
     mass = np.exp([fit.log_mass for fit in order] - np.logaddexp.reduce([fit.log_mass for fit in order]))
     held = np.cumsum(mass)
-    return order[: int(np.searchsorted(held, 1 - most_lost)) + 1]
+    number = min(int(np.searchsorted(held, 1 - most_lost)) + 1, len(order))
+    others = len(order) - number
+    lost = f" Pruned: {others} of {len(order)} modes, with {mass[number:].sum():.1g} of the mass." if others else ""
+    return order[:number], lost
 
 
 def broadened(mixture: Mixture) -> Mixture:

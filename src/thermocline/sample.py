@@ -29,7 +29,7 @@ from thermocline.progress import reporter_for
 from thermocline.result import Result
 from thermocline.run import run
 from thermocline.schedule import Schedule
-from thermocline.survey import survey
+from thermocline.survey import survey, survey_again
 from thermocline.target import Target, check_target
 
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
@@ -154,7 +154,13 @@ def extend(
         seconds = {name: info["seconds"][name] + outcome.seconds[name] for name in outcome.seconds}
         outcome = outcome._replace(draws=both, seconds=seconds, warmup_gradients=info["warmup_gradients"])
         went = Exploration(path, outcome, result.base_draws, result.log_support, chosen)
-        return assemble(went, chosen, seed, precision, result.known_modes, info["fitting"])
+        known, fitting = result.known_modes, info["fitting"]
+        if known is not None:
+            reporter.phase("census of modes", None)
+            known, spent = survey_again(seed, target, known, went)
+            gradients = fitting["num_gradients"]
+            fitting = fitting | {"num_gradients": gradients | {"census": gradients["census"] + spent}}
+        return assemble(went, chosen, seed, precision, known, fitting)
 
 
 def _check_kinds(target: Any, method: Any) -> None:

@@ -7,10 +7,21 @@ from thermocline.bases import BaseFit
 from thermocline.bases.population import adapt_population, learn_from
 from thermocline.explore import Exploration, resampled
 from thermocline.modes.census import KnownModes, known_modes
-from thermocline.modes.local_mixture import MOST_COMPONENTS, LocalFit, is_new, local_fits, mixture_of, moments, refitted
+from thermocline.modes.local_mixture import (
+    MOST_COMPONENTS,
+    LocalFit,
+    evened,
+    is_new,
+    local_fits,
+    mixture_of,
+    moments,
+    refitted,
+)
 from thermocline.modes.search import Found, find_modes, spread_starts
 from thermocline.modes.tails import slowest_fall
 from thermocline.target import Target
+
+CENSUS = 0xCE45  # keeps the census's draws apart from those that the fits have learned from
 
 
 def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[KnownModes, int]:
@@ -30,12 +41,33 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
         mean, covariance = moments(draws, np.full(len(draws), 1 / len(draws)))
         covariance = covariance + 1e-9 * np.trace(covariance) / len(mean) * np.eye(len(mean))
         fits = [LocalFit(mean, covariance, 0.0, mean, np.nan, "draws", np.nan)]
+    return counted(seed, target, fits, later, draws), spent
+
+
+def survey_again(seed: int, target: Target, known: KnownModes, went: Exploration) -> tuple[KnownModes, int]:
+    """The census of a run that went on: the modes that were known, and those that its chains have found since."""
+    draws = resampled(went, seed)
+    found = find_modes(target, draws)
+    means, scales = np.asarray(known.fits.centres()), np.asarray(known.fits.components.scale_tril)
+    columns = known.log_mass, known.location, known.log_density, known.found_by, known.log_laplace
+    fits = [
+        LocalFit(mean, scale @ scale.T, *rest)
+        for mean, scale, *rest in zip(means, scales, *columns, strict=False)  # room for more has no columns
+    ]
+    new = [fit._replace(found_by="draws") for fit in local_fits(found) if is_new(fit, fits)]
+    again = counted(seed, target, evened([*fits, *new]), found, draws)
+    return again._replace(unseen=known.unseen, arrived=known.arrived), found.num_gradients
+
+
+def counted(seed: int, target: Target, fits: list[LocalFit], found: Found, draws: np.ndarray) -> KnownModes:
+    """The heaviest of these modes, refitted to the chains' draws and weighed with draws of their own."""
     fits = sorted(fits, key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
     mixture = mixture_of(fits, target.initial_position)
     if len(fits) < MOST_COMPONENTS:
         mixture = learn_from(mixture, draws, np.zeros(len(draws)))
-    known = known_modes(jax.random.key(seed), target, refitted(fits, mixture), later)
-    return known._replace(fall=slowest_fall(target, draws)), spent
+    key = jax.random.fold_in(jax.random.key(seed), CENSUS)
+    known = known_modes(key, target, refitted(fits, mixture, 0.0), found)
+    return known._replace(fall=slowest_fall(target, draws))
 
 
 def searched(seed: int, target: Target, went: Exploration) -> tuple[Found, list[LocalFit]]:
@@ -46,6 +78,6 @@ def searched(seed: int, target: Target, went: Exploration) -> tuple[Found, list[
     found = find_modes(target, starts)
     fits = local_fits(found)
     if fits:
-        mixture, _, _ = adapt_population(jax.random.key(seed), target, mixture_of(fits, target.initial_position))
-        fits = refitted(fits, mixture)
+        mixture, pool, _ = adapt_population(jax.random.key(seed), target, mixture_of(fits, target.initial_position))
+        fits = refitted(fits, mixture, pool.log_evidence)
     return found, fits

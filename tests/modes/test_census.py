@@ -19,7 +19,7 @@ from thermocline.modes.local_mixture import LocalFit
 from thermocline.precision import cast
 from thermocline.result import BaseDraws
 from thermocline.run import Outcome
-from thermocline.survey import survey
+from thermocline.survey import survey, survey_again
 
 pytestmark = pytest.mark.census
 
@@ -181,6 +181,26 @@ def test_a_mode_that_chains_alone_have_found_is_reported(double):
     assert [mode.found_by for mode in modes] == ["starts", "draws"]
     assert modes[1].mass.value == pytest.approx(0.25, abs=1e-9)
     assert modes[1].visits == 400
+
+
+def test_a_run_that_goes_on_reports_what_its_chains_have_found_since(known, double):
+    """Known were the first three; the new mode is where no start goes, and holds a fifth of all."""
+    weights, means = np.append(0.8 * WEIGHTS, 0.2), np.concatenate([MEANS, FAR[None]])
+    covariances = np.concatenate([COVARIANCES, COVARIANCES[:1]])
+    target = cast(gaussian_mixture("far", weights, means, covariances, CONSTANT).target, "float64")
+    draws, _ = drawn_evenly()
+    nobody: Any = None
+    beyond = draws.position.copy()
+    beyond[::2] = FAR + 0.5 * np.random.default_rng(0).normal(size=beyond[::2].shape)
+    outcome = Outcome(draws._replace(position=beyond), nobody, None, 0, {}, 0)
+    again, num_gradients = survey_again(5, target, known, Exploration(nobody, outcome, nobody, nobody))
+    assert num_gradients > 0
+    assert again.found_by == (*["draws" if place[0] > 300 else "starts" for place in again.location],)
+    assert again.found_by.count("draws") == 1
+    order = [int(np.argmin(np.sum((again.location - mean) ** 2, axis=1))) for mean in means]
+    assert np.all(again.log_mass_error < 0.15)
+    assert np.all(np.abs(again.log_mass[order] - np.log(weights) - CONSTANT) < 4 * again.log_mass_error[order])
+    assert again.unseen == known.unseen
 
 
 @pytest.fixture(scope="module")

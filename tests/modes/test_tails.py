@@ -48,3 +48,12 @@ def test_the_weights_of_a_numpyro_mixture_are_proper():
     target = tc.from_numpyro(lambda: numpyro.sample("weights", weights))
     with computing_in("float64"):
         assert slowest_fall(cast(target, "float64"), DRAWS).power > 1.02
+
+
+@pytest.mark.parametrize(("power", "is_proper"), [(1.5, False), (1.9, False), (2.5, True)])
+def test_in_the_plane_a_density_must_fall_faster_than_the_square(power, is_proper):
+    """Along every line each of them does: faster than 1/|x|."""
+    fall = fall_of(lambda x: -0.5 * power * jnp.log1p(jnp.sum((x - 1.0) ** 2)))
+    assert fall.power == pytest.approx(power - 1, abs=1e-3)
+    assert (fall.power > 1) == is_proper
+    assert not fall.axis.any()

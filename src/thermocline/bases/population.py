@@ -48,7 +48,9 @@ class Population(NamedTuple):
 
     @property
     def effective_share(self) -> float:
-        """Kish's effective number of weights, as a share of the draws."""
+        """Kish's effective number of weights, as a share of the draws; none where all are off the support."""
+        if not self.log_weight.max() > -np.inf:
+            return 0.0
         weight = np.exp(self.log_weight - self.log_weight.max())
         return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)
 

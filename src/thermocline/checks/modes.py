@@ -49,14 +49,18 @@ def check_sojourns(context: Context) -> list[Check]:
 
 
 def check_fall(context: Context) -> list[Check]:
-    """Far out the density must fall faster than 1/|x| along every axis of the draws, or its integral does not exist."""
+    """Far out the density must fall faster than 1/|x| along every axis of the draws, and |x|^-D all around.
+
+    Otherwise its integral does not exist.
+    """
     if context.fall is None or not context.fall.axis.size:
         return []
-    name = list(context.parameters)[int(np.argmax(np.abs(context.fall.axis)))]
-    advice = (
-        f"Far out along {name} the density does not fall faster than 1/|{name}|: the target seems improper, and then "
-        "there is no evidence and no posterior. Give it a proper prior."
-    )
+    if context.fall.axis.any():
+        name = list(context.parameters)[int(np.argmax(np.abs(context.fall.axis)))]
+        where = f"Far out along {name} the density does not fall faster than 1/|{name}|"
+    else:
+        where = f"Far out the density does not fall faster than |x|^-{context.fall.axis.size}, its dimension"
+    advice = f"{where}: the target seems improper, and then has no evidence and no posterior. Give it a proper prior."
     return [at_least("fall of the density (power)", context.fall.power, LEAST_POWER, LEAST_POWER, advice)]
 
 

@@ -100,7 +100,7 @@ class ManyResults:
 
     @cached_property
     def verdicts(self) -> np.ndarray:
-        """Every target's own verdict, as `tc.sample` would give it."""
+        """Every target's own verdict, by the checks of `tc.sample` but for those of its search for modes."""
         return np.array([verdict_of(self.checks_of(i)) for i in range(len(self))])
 
     @property

@@ -14,7 +14,7 @@ from thermocline.draws import Draws
 from thermocline.estimators import Estimate, expectation
 from thermocline.estimators.convergence import path_ends
 from thermocline.estimators.evidence import relative
-from thermocline.modes.local_mixture import LocalFit, mixture_of
+from thermocline.modes.local_mixture import LocalFit, evened, mixture_of
 from thermocline.modes.search import Found
 from thermocline.modes.tails import Fall
 from thermocline.precision import to_numpy
@@ -60,9 +60,9 @@ class Mode:
 
 
 def known_modes(key: jax.Array, target: Target, fits: list[LocalFit], found: Found) -> KnownModes:
-    """Masses of the fits' basins from fresh draws of the fits."""
-    mixture = mixture_of(fits, target.initial_position)
-    parts = [draw_population(jax.random.fold_in(key, i), target, mixture) for i in range(NUM_POPULATIONS)]
+    """Masses of the fits' basins from fresh draws of the fits, of each enough: none may rest on the chains' visits."""
+    mixture, even = (mixture_of(some, target.initial_position) for some in (fits, evened(fits)))
+    parts = [draw_population(jax.random.fold_in(key, i), target, even) for i in range(NUM_POPULATIONS)]
     population = Population(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
     basin = to_numpy(basins(mixture, population.position))
     largest = population.log_weight.max()

@@ -118,11 +118,17 @@ def conditioned(covariance: np.ndarray) -> np.ndarray:
     return correlations * np.outer(deviations, deviations)
 
 
-def refitted(fits: list[LocalFit], mixture: Mixture) -> list[LocalFit]:
-    """The same modes with the components that a mixture has learned for them."""
+def refitted(fits: list[LocalFit], mixture: Mixture, log_evidence: float) -> list[LocalFit]:
+    """The same modes with the components that a mixture has learned for them, which share the evidence among them.
+
+    Where there is none, because no draw was on the support, nothing was learned.
+    """
+    if not np.isfinite(log_evidence):
+        return fits
     means, scales = np.asarray(mixture.centres()), np.asarray(mixture.components.scale_tril)
+    log_masses = log_evidence + np.asarray(mixture.log_weights)
     return [
-        fit._replace(mean=means[i], covariance=scales[i] @ scales[i].T, log_mass=float(mixture.log_weights[i]))
+        fit._replace(mean=means[i], covariance=scales[i] @ scales[i].T, log_mass=float(log_masses[i]))
         for i, fit in enumerate(fits)
     ]
 

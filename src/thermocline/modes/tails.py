@@ -1,4 +1,4 @@
-"""Does the density fall at all: how fast far out, along every coordinate and the axes of the draws."""
+"""Does the density fall at all: how fast far out, along every coordinate, the axes of the draws and between them."""
 
 from typing import Any, NamedTuple
 
@@ -10,32 +10,44 @@ from jax.flatten_util import ravel_pytree
 from thermocline.precision import to_numpy
 from thermocline.target import Target
 
-NUM_DRAWS, MOST_AXES = 16, 32
+NUM_DRAWS, MOST_AXES, NUM_OBLIQUE = 16, 32, 8
 FAR, FARTHER = 1e3, 1e6  # deviations
 STEEP = 4.0  # power: a density that has fallen so fast by then is taken for proper; rounding may hold it up farther out
 
 
 class Fall(NamedTuple):
-    """The density falls as |x|^-power along this axis, and faster along the others; proper targets have powers > 1."""
+    """The density falls as |x|^-power along this axis, and faster along the others; proper targets have powers > 1.
+
+    The axis is zero where it is all directions that are too slow: then D - 1 has been taken off the power, for a cone
+    has to be integrated, not a line.
+    """
 
     power: float = np.inf
     axis: np.ndarray = np.zeros(0)
 
 
 def slowest_fall(target: Target, draws: np.ndarray) -> Fall:
-    """Along every coordinate and the widest principal axes, both ways, from several draws; the median over these."""
+    """Along every coordinate and the widest principal axes, both ways, from several draws; the median over these.
+
+    And in random directions, of which the median counts: a target may fall fast enough along every line and yet, as
+    (1 + |x|^2)^-0.75 in the plane, too slowly for its dimension.
+    """
+    dimension = draws.shape[1]
     _, deviations, axes = np.linalg.svd((draws - draws.mean(axis=0)) / np.sqrt(len(draws)), full_matrices=False)
-    axes = np.concatenate([np.eye(draws.shape[1]), axes[:MOST_AXES]])
+    axes = np.concatenate([np.eye(dimension), axes[:MOST_AXES]])
     scales = np.concatenate([draws.std(axis=0), deviations[:MOST_AXES]])
-    directions = np.concatenate([axes, -axes]) * np.tile(scales, 2)[:, None]
+    oblique = np.random.default_rng(0).normal(size=(NUM_OBLIQUE, dimension)) * draws.std(axis=0)
+    directions = np.concatenate([np.concatenate([axes, -axes]) * np.tile(scales, 2)[:, None], oblique])
     starts = draws[:: max(len(draws) // NUM_DRAWS, 1)][:NUM_DRAWS]
     here, near, far = (
         to_numpy(_log_densities(target, starts, directions, distance)) for distance in (0.0, FAR, FARTHER)
     )
     is_steep = here - near > STEEP * np.log(FAR)  # infinite where the density is zero already
     powers = np.where(is_steep, np.inf, np.where(is_steep, 0.0, near) - far) / np.log(FARTHER / FAR)
-    powers = np.median(powers, axis=1)
-    slowest = int(np.argmin(powers))
+    powers, between = np.split(np.median(powers, axis=1), [2 * len(axes)])
+    slowest, in_all = int(np.argmin(powers)), float(np.median(between)) - (dimension - 1)
+    if in_all < powers[slowest]:
+        return Fall(in_all, np.zeros(dimension))
     return Fall(float(powers[slowest]), axes[slowest % len(axes)])
 
 
