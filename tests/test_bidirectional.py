@@ -10,6 +10,7 @@ from scipy.stats import norm
 import thermocline as tc
 from tests.conformance.exact import CONSTANT, FACTORS, MEANS
 from tests.gaussian_pair import FIRST, HMC, run, target_of
+from thermocline.bidirectional import log_mean, runs_by_draw
 
 
 def exact_gaussian_draws(number, seed):
@@ -51,6 +52,22 @@ def test_the_sandwich_closes_on_the_truth_with_more_temperatures(sandwiches):
         assert abs(sandwich.upper - CONSTANT) < 4 * sandwich.upper_error
     assert abs(many.gap) < 4 * np.hypot(many.lower_error, many.upper_error)
     assert "stochastic bounds" in str(many)
+
+
+def test_the_error_above_counts_draws_and_not_the_runs_from_each():
+    """Ten draws, fifty runs from each, that differ between draws as much as within them."""
+    generator = np.random.default_rng(0)
+    draws = generator.normal(size=(400, 10, 1))
+    z = []
+    for ten in draws:
+        groups = runs_by_draw(np.repeat(ten, 50, axis=0))
+        weights = np.repeat(np.exp(0.1 * ten[:, 0]), 50) * np.exp(0.1 * generator.normal(size=500))
+        back = log_mean(np.log(weights)[None], groups)
+        assert back.dof == 9
+        z.append(back.z_score(0.01))
+    assert abs(np.std(z) - 1) < 4 / np.sqrt(2 * len(z))
+    assert runs_by_draw(draws[:, 0]) is None
+    assert runs_by_draw(np.zeros((8, 2))) is None
 
 
 def test_tempered_draws_give_a_consistency_gap_and_no_bound(sandwiches):

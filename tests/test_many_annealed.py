@@ -29,6 +29,8 @@ def test_annealed_runs_of_many_targets(method, num_warmup):
     assert results.log_evidence.standard_error < 0.5
     assert results[3].log_evidence.value == pytest.approx(each.value[3])
     assert (results.runs.warmup_gradients.min() > 0) == (num_warmup > 0)
+    has_learned = np.ptp(results.runs.tuning.step_size, axis=1) > 0
+    assert np.all(has_learned == (num_warmup > 0))
 
 
 def test_annealed_runs_need_as_many_temperatures_everywhere():

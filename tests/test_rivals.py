@@ -213,9 +213,22 @@ def test_counts_agree_with_the_rao_blackwellised_ratio_and_know_less():
     assert counted.standard_error > 1.2 * result.log_evidence.standard_error
 
 
+def test_a_page_for_any_method(finished, tmp_path):
+    pytest.importorskip("matplotlib")
+    text = finished[1].report(tmp_path / "report.html").read_text()
+    assert "weighs no draw for base and target both" in text
+    assert ("The replicas of ParallelTempering travelled" in text) == isinstance(finished[0], tc.ParallelTempering)
+
+
 def test_counts_need_a_ladder(finished):
     with pytest.raises(tc.ThermoclineError, match="ladder"):
         tc.count_based_evidence(finished[1])
+
+
+def test_path_sampling_needs_a_ladder_from_end_to_end():
+    result = run(tc.SimulatedTempering(HMC, betas=[0.1, 0.4, 1.0]), num_draws=40)
+    with pytest.raises(tc.ThermoclineError, match=r"goes from 0\.1 to 1, and nothing is known beyond"):
+        tc.thermodynamic_integration(result)
 
 
 @pytest.mark.slow

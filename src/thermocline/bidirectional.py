@@ -14,7 +14,7 @@ from thermocline.bases.weighted import systematic_resample
 from thermocline.black_box import fit_in_rounds
 from thermocline.errors import ThermoclineError
 from thermocline.estimators import Estimate
-from thermocline.estimators.estimate import mean_error
+from thermocline.estimators.estimate import Batches, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.explore import Exploration, Lengths, explore
 from thermocline.methods import AnnealedImportance
@@ -39,6 +39,7 @@ class Sandwich:
     `lower` and `upper` are the raw log means, without any correction of bias. Where the target's draws were exact,
     `is_bound` is True: either fails by more than b nats with probability at most exp(-b) (Markov's inequality), and
     their difference bounds the error of both. Where they were not, it is a consistency gap and bounds nothing.
+    The error of `upper` counts draws, not runs; from a single draw it is that of the runs given the draw.
     """
 
     lower: float
@@ -104,7 +105,8 @@ def bidirectional(
         went = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
         reporter.phase("reverse runs", None)
         log_weights, gradients = reverse_runs(jax.random.fold_in(jax.random.key(seed), 7), went, positions)
-    return _sandwich(went, log_weights, is_exact, gradients)
+    groups = runs_by_draw(np.asarray(positions)) if is_exact else None
+    return _sandwich(went, log_weights, is_exact, groups, gradients)
 
 
 def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np.ndarray, bool]:
@@ -123,7 +125,7 @@ def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np
     flat = [np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)]
     positions = np.concatenate(flat, axis=1)
     assert positions.shape[1] == dimension(target)
-    return positions[np.arange(num_runs) % number], True
+    return positions[np.arange(num_runs) * min(number, num_runs) // num_runs], True
 
 
 def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporter) -> BaseFit:
@@ -164,9 +166,18 @@ def reverse_run(
     return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
 
 
-def _sandwich(went: Exploration, reverse: np.ndarray, is_exact: bool, num_gradients: int) -> Sandwich:
+def runs_by_draw(positions: np.ndarray) -> Batches | None:
+    """Runs from one draw, side by side, are no more independent than it is; None for a draw each, or a single one."""
+    is_first = np.any(np.diff(positions, axis=0) != 0, axis=1)
+    edges = np.concatenate([[0], 1 + np.flatnonzero(is_first), [len(positions)]])
+    return Batches(edges, 1) if 2 < len(edges) <= len(positions) else None
+
+
+def _sandwich(
+    went: Exploration, reverse: np.ndarray, is_exact: bool, groups: Batches | None, num_gradients: int
+) -> Sandwich:
     forward, log_zeta = went.outcome.draws.log_weight_target, float(went.path.log_zeta)
-    up, back = log_mean(forward), log_mean(reverse[None])
+    up, back = log_mean(forward), log_mean(reverse[None], groups)
     spent = num_gradients + int(went.outcome.draws.num_gradients.sum()) + went.outcome.warmup_gradients
     return Sandwich(
         up.value + log_zeta,
@@ -181,10 +192,10 @@ def _sandwich(went: Exploration, reverse: np.ndarray, is_exact: bool, num_gradie
     )
 
 
-def log_mean(log_weight: np.ndarray) -> Estimate:
+def log_mean(log_weight: np.ndarray, batches: Batches | None = None) -> Estimate:
     """The raw log of the mean weight, whose bias is what makes it a bound."""
     weight, value = relative(log_weight)
-    return Estimate(value, *mean_error(weight))
+    return Estimate(value, *mean_error(weight, batches))
 
 
 def validate(

@@ -47,6 +47,7 @@ MOST_PILOTS = 3
 SETTLED = 0.1  # nats of divergence from the target at which a mixture follows its shape
 MOST_PILOTS_BETWEEN_STARS = 2  # each is dear there
 PILOT = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
+FITTING, SHAPING = 0xF17, 0x5BA9  # keep the draws of fits apart from those of the runs with the same seed
 WORTH_A_PILOT = 0.5  # nats of divergence from the target that one pilot saved for another to follow
 
 
@@ -98,8 +99,8 @@ def followed(
 
     A pilot from a poor base goes only part of the way along an arm; one from a mixture that ends there goes on.
     """
-    key = jax.random.key(seed)
-    fit, is_shaped = reshaped(key, known.pool, fit, target, WORTH_A_SHAPE)
+    key = jax.random.fold_in(jax.random.key(seed), SHAPING)
+    fit, is_shaped = reshaped(jax.random.fold_in(key, 100), known.pool, fit, target, WORTH_A_SHAPE)
     for pilot in range(MOST_PILOTS if is_shaped else 0):
         reporter.phase("pilot", None)
         base = cast(fit.base, str(known.pool.position.dtype))
@@ -109,7 +110,7 @@ def followed(
         spent = fit.num_gradients + gradients_of(went) + population.log_weight.size
         gain, missed = pool.log_evidence - population.log_evidence, divergence(pool, base, target)
         fit = fit._replace(num_gradients=spent)
-        fit, is_shaped = reshaped(jax.random.fold_in(key, 100 + pilot), pool, fit, target, 0.0)
+        fit, is_shaped = reshaped(jax.random.fold_in(key, 101 + pilot), pool, fit, target, 0.0)
         if not is_shaped or (abs(gain) < target_error / 5 and missed < SETTLED):
             break
     return fit
@@ -128,7 +129,7 @@ def fit_constellation(known: Knowledge, target: Target, seed: int, target_error:
         if share_new < target_error / 5:
             break
         base = cast(stars.base(target.initial_position), str(known.pool.position.dtype))
-        population = draw_population(jax.random.key(seed + pilot), target, base)
+        population = draw_population(jax.random.fold_in(jax.random.key(seed + pilot), FITTING), target, base)
         reporter.phase("pilot", None)
         went = explore(seed + pilot + 1, target, base, population.log_evidence, GibbsTempering(), PILOT, reporter)
         pool = pooled(population, base, went, target)
@@ -153,7 +154,7 @@ def first_knowledge(target: Target, seed: int) -> Knowledge:
     fits, spent = local_fits(found), found.num_gradients
     modes = "1 mode" if found.num_modes == 1 else f"{found.num_modes} modes"
     story = [f"{found.num_starts} starts found {modes} ({found.share_converged:.0%} of them arrived)."]
-    key, pool = jax.random.key(seed), None
+    key, pool = jax.random.fold_in(jax.random.key(seed), FITTING), None
     if fits:
         fits, pool, cost = with_draws(key, target, fits)
         spent += cost
@@ -207,7 +208,7 @@ def after_pilot(known: Knowledge, target: Target, fit: BaseFit, seed: int, repor
     fresh = [f for f in local_fits(found) if f.found_by == "draws" and is_new(f, known.fits)]
     fits = sorted([*known.fits, *fresh], key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
     mixture = mixture_of(fits, target.initial_position)
-    population = draw_population(jax.random.key(seed), target, mixture)
+    population = draw_population(jax.random.fold_in(jax.random.key(seed), FITTING), target, mixture)
     pool = pooled(population, mixture, went, target)
     mixture = learn_from(mixture, pool.position, pool.log_weight)
     gradients = gradients_of(went) + population.log_weight.size

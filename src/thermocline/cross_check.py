@@ -85,9 +85,7 @@ def cross_check(
     evidence = second.log_evidence
     if evidence is None:
         raise ThermoclineError(f"{second.info['method']} gives no evidence to compare; choose another method.")
-    p_value = difference_p_value(
-        result.log_evidence.value, result.log_evidence.standard_error, evidence.value, evidence.standard_error
-    )
+    p_value = difference_p_value(result.log_evidence, evidence)
     names = result.info["method"].split("(")[0], second.info["method"].split("(")[0]
     return CrossCheck(result.log_evidence, evidence, p_value, second, names, second.info["num_gradients"], int(budget))
 

@@ -22,7 +22,13 @@ def thermodynamic_integration(result: Result) -> Estimate:
     result.need_joint("thermodynamic integration")
     law = result.law.law if isinstance(result.law, Learned) else result.law
     if isinstance(law, Ladder):
-        integral = integrate_over_rungs(result.draws, np.asarray(law.betas))
+        betas = np.sort(np.asarray(law.betas))
+        if betas[0] != 0 or betas[-1] != 1:
+            raise ThermoclineError(
+                f"the ladder goes from {betas[0]:g} to {betas[-1]:g}, and nothing is known beyond its ends; "
+                "run tc.SimulatedTempering with betas from 0 to 1."
+            )
+        integral = integrate_over_rungs(result.draws, betas)
     else:
         beta = result.draws.inverse_temperature
         grid = np.unique(np.concatenate([[0.0, 1.0], np.quantile(beta, np.linspace(0, 1, 129))]))
@@ -42,8 +48,11 @@ def count_based_evidence(result: Result) -> Estimate:
         raise ThermoclineError("counts need a ladder of temperatures: run tc.SimulatedTempering().")
     betas, log_weights = np.asarray(law.betas), np.asarray(law.log_weights)
     beta = result.draws.inverse_temperature
-    at_target, at_base = (np.where(np.isclose(beta, betas[end], rtol=0, atol=1e-9), 0.0, -np.inf) for end in (-1, 0))
+    top, bottom = int(np.argmax(betas)), int(np.argmin(betas))
+    at_target, at_base = (
+        np.where(np.isclose(beta, betas[end], rtol=0, atol=1e-9), 0.0, -np.inf) for end in (top, bottom)
+    )
     if not (np.isfinite(at_target).any() and np.isfinite(at_base).any()):
         raise ThermoclineError("the chains were never at one end of the ladder, so that counts say nothing: draw more.")
     ratio = log_ratio_of_means(at_target, at_base)
-    return ratio + float(log_weights[0] - log_weights[-1]) + result.log_zeta + result.log_support
+    return ratio + float(log_weights[bottom] - log_weights[top]) + result.log_zeta + result.log_support

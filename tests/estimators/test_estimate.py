@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from thermocline.estimators.convergence import difference_p_value
 from thermocline.estimators.estimate import Estimate, autocorrelation_time, batches_for, mean_error
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.estimators.expectation import expectation, quantile
@@ -92,6 +93,33 @@ def test_z_score_maps_the_t_law_to_a_normal():
     truth = float(stats.t.ppf(0.9, 4))
     assert estimate.z_score(-truth) == pytest.approx(stats.norm.ppf(0.9))
     assert estimate.z_score(truth) == pytest.approx(-stats.norm.ppf(0.9))
+
+
+def test_arrays_of_estimates_are_as_their_parts():
+    values, errors, dofs = np.array([1.0, -2.0]), np.array([3.0, 0.5]), np.array([10.0, 4.0])
+    both, other = Estimate(values, errors, dofs), Estimate(0.5, 0.2, 7)
+    parts = [Estimate(*part) for part in zip(values, errors, dofs, strict=True)]
+    np.testing.assert_allclose(both.z_score(0.3), [part.z_score(0.3) for part in parts])
+    np.testing.assert_allclose(both.interval(0.9), np.transpose([part.interval(0.9) for part in parts]))
+    for total in (both + other, both + both):
+        added = [part + (other if total.value[0] == 1.5 else part) for part in parts]
+        np.testing.assert_allclose(total.standard_error, [one.standard_error for one in added])
+        np.testing.assert_allclose(total.dof, [one.dof for one in added])
+    assert isinstance(parts[0].z_score(0.3), float)
+    assert isinstance((parts[0] + other).dof, float)
+
+
+def test_a_difference_is_judged_by_welchs_test():
+    """Of eight normal values each, p is uniform; by the normal law, one in twenty would be below 0.03."""
+    generator = np.random.default_rng(3)
+    samples = generator.normal(size=(2000, 2, 8)) * np.array([1.0, 3.0])[:, None]
+    errors = samples.std(axis=2, ddof=1) / np.sqrt(8)
+    p_values = [
+        difference_p_value(*(Estimate(values.mean(), error, 7) for values, error in zip(pair, both, strict=True)))
+        for pair, both in zip(samples, errors, strict=True)
+    ]
+    for level in (0.01, 0.05, 0.5):
+        assert abs(np.mean(np.array(p_values) < level) - level) < 4 * np.sqrt(level * (1 - level) / 2000)
 
 
 def test_interval_has_the_coverage_of_the_t_law():

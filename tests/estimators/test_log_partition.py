@@ -84,6 +84,13 @@ def test_bounds_off_the_support_use_the_finite_divergence():
     assert np.all(np.isfinite(log_partition_bounds(DRAWS, 0.0, half, BETAS).lower))
 
 
+def test_a_law_that_goes_to_the_base_itself_knows_that_it_leaves_the_support():
+    """There is nothing to correct for then, and draws at the base say it."""
+    log_ratio = DRAWS.log_ratio.copy()
+    log_ratio[0, 0] = -np.inf
+    assert kl_base_to_target(DRAWS._replace(log_ratio=log_ratio), EXACT).value == np.inf
+
+
 def test_rao_blackwellised_thermodynamic_integration_is_the_ratio():
     """Identically, draw for draw: the integral of d/dbeta of a log sum is that log sum's difference."""
     nodes, weights = np.polynomial.legendre.leggauss(40)

@@ -46,7 +46,7 @@ def pair(distance):
 def found_with(counts, mode):
     """What a search would leave, with nothing but counts and modes."""
     optima, curvature = Optima(*[np.zeros((len(mode), 1))] * 3), Curvature(np.zeros((0, 1)), np.zeros((0, 1, 1)))
-    return Found(optima, curvature, np.array(counts), np.array(mode), 0, 1.0, 0)
+    return Found(optima, curvature, np.array(counts), np.array(mode), 0, 0, 0)
 
 
 def test_two_starts_that_find_one_mode_give_one_optimum():
@@ -111,6 +111,10 @@ def test_starts_off_the_support_are_left_out():
     target = cast(tc.Target(lambda x: jnp.where(x[0] > 0, norm.logpdf(x[0], 1.0), -jnp.inf), np.ones(1)), "float64")
     found = find_modes(target, np.array([[2.0], [-1.0], [3.0]]))
     assert found.counts.tolist() == [[2, 0]]
+    assert found.share_converged == pytest.approx(2 / 3)
+    later = find_modes(target, np.array([[1.5], [-2.0]]), found)
+    assert later.counts.tolist() == [[2, 1]]
+    assert later.share_converged == pytest.approx(3 / 5)  # those lost before still count
     np.testing.assert_allclose(found.optima.position, [[1.0]], atol=1e-4)
 
 

@@ -57,3 +57,11 @@ def test_in_the_plane_a_density_must_fall_faster_than_the_square(power, is_prope
     assert fall.power == pytest.approx(power - 1, abs=1e-3)
     assert (fall.power > 1) == is_proper
     assert not fall.axis.any()
+
+
+@pytest.mark.parametrize(("power", "is_proper"), [(5.0, False), (7.0, True)])
+def test_in_six_dimensions_it_must_fall_faster_still(power, is_proper):
+    draws = np.random.default_rng(0).normal(size=(200, 6))
+    with computing_in("float64"):
+        target = tc.Target(lambda x: -0.5 * power * jnp.log1p(jnp.sum(x**2)), np.zeros(6))
+        assert (slowest_fall(cast(target, "float64"), draws).power > 1) == is_proper

@@ -71,9 +71,7 @@ def check_agreement(context: Context) -> list[Check]:
     parts = slice(half), slice(half, None)
     first, second = (log_ratio(Draws(*(leaf[:, part] for leaf in draws))) for part in parts)
     exact = max(first.standard_error, second.standard_error) < 1e-9  # base and target equal: only rounding differs
-    p_value = (
-        1.0 if exact else difference_p_value(first.value, first.standard_error, second.value, second.standard_error)
-    )
+    p_value = 1.0 if exact else difference_p_value(first, second)
     checks.append(
         at_least(
             "halves agree on log Z (p)",

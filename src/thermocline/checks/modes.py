@@ -21,8 +21,9 @@ def check_modes(context: Context) -> list[Check]:
     if not context.modes:
         return []
     checks = []
-    if context.log_evidence is not None and context.log_known_mass is not None:
-        checks.append(_total(context.modes, context.log_known_mass, context.log_evidence))
+    known = context.log_known_mass
+    if context.log_evidence is not None and known is not None and np.isfinite(known.value + known.standard_error):
+        checks.append(_total(context.modes, known, context.log_evidence))
     heavy = [mode for mode in context.modes if _mass(mode) >= APPRECIABLE]
     if heavy:
         rarest = min(heavy, key=lambda mode: mode.visits)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from thermocline.draws import Draws
-from thermocline.estimators.estimate import Batches, mean_error
+from thermocline.estimators.estimate import Batches, Estimate, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.stages import has_stages
 
@@ -121,7 +121,7 @@ def _crossings(ends: np.ndarray) -> int:
     return int(np.count_nonzero(np.diff(ends)))
 
 
-def difference_p_value(first: float, first_error: float, second: float, second_error: float) -> float:
-    """Two-sided p-value that two independent estimates share one truth."""
-    error = np.hypot(first_error, second_error)
-    return float(2 * stats.norm.sf(abs(first - second) / error)) if error > 0 else float(first == second)
+def difference_p_value(first: Estimate, second: Estimate) -> float:
+    """Two-sided p-value that two independent estimates share one truth, by Welch's test."""
+    difference = first + Estimate(-second.value, second.standard_error, second.dof)
+    return float(2 * stats.norm.sf(abs(difference.z_score(0.0))))

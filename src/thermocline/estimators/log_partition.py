@@ -54,7 +54,7 @@ def beta_marginal(draws: Draws, log_prior: np.ndarray, betas: np.ndarray) -> Cur
 
 def kl_base_to_target(draws: Draws, log_support: Estimate) -> Estimate:
     """d(base to target) = log Z - log zeta - E_base[r] (eq. kl-base-to-target); infinite off the support."""
-    if log_support.value < 0:
+    if log_support.value < 0 or np.isneginf(draws.log_ratio).any():  # a law with an atom at the base goes there
         return Estimate(np.inf, 0.0, np.inf)
     return _evidence_beyond(draws, draws.log_weight_base)
 

@@ -43,7 +43,7 @@ def is_chance(check: Check) -> bool:
 
 def check_sum(joint: Estimate, first: Estimate, second: Estimate, bias: Estimate) -> list[Check]:
     """The joint log evidence: its error, what the halves of all chains say of it, and its bias."""
-    p_value = difference_p_value(first.value, first.standard_error, second.value, second.standard_error)
+    p_value = difference_p_value(first, second)
     significant = max(abs(bias.value) - 2 * bias.standard_error, 0.0)
     return [
         at_least(

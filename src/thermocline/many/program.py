@@ -15,7 +15,7 @@ from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, metric_of
 from thermocline.paths import Path
-from thermocline.program import first_tuning
+from thermocline.program import calls_back, first_tuning
 from thermocline.pytree import pytree, static
 from thermocline.result import BaseDraws
 
@@ -202,8 +202,8 @@ def where_active(is_active: jax.Array, new: Any, old: Any) -> Any:
     return jax.tree.map(choose, new, old)
 
 
-def target_mesh(num_targets: int) -> Mesh:
-    """As many devices as divide the targets of a group evenly."""
-    devices = jax.devices()
+def target_mesh(num_targets: int, paths: Paths) -> Mesh:
+    """As many devices as divide the targets of a group evenly; one where Python is called back."""
+    devices = jax.devices()[: 1 if len(jax.devices()) > 1 and calls_back(paths.take(0).path) else None]
     count = max(n for n in range(1, len(devices) + 1) if num_targets % n == 0)
     return Mesh(np.array(devices[:count]), ("targets",))

@@ -166,7 +166,7 @@ def begin_group(
         paths = Paths(Path(paths.path.target, paths.path.base, start.log_zeta), paths.is_shared)
     row = start.base_draws.position.shape[-1] + 8
     capacity = int(np.clip(BUFFER_BYTES / (8 * len(seeds) * plan.num_chains * row), 1, MOST_STEPS_A_CHUNK))
-    advance = partial(advance_group, shared_key, keys, capacity=capacity, mesh=target_mesh(len(seeds)))
+    advance = partial(advance_group, shared_key, keys, capacity=capacity, mesh=target_mesh(len(seeds), paths))
     num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
     course = Course(advance, plan, Pace(plan.chunk_size, capacity), watch, reporter)
     group = Group(seeds, keys, paths, start, num_inside, advance, course)
@@ -179,7 +179,7 @@ def compiled(group: Group, method: Method, tuning: Tuning, states: Any) -> Group
     """The group at these states, with the compiled steps of a method."""
     course = group.course
     with course.watch.timing("compile"):
-        mesh = target_mesh(len(group.seeds))
+        mesh = target_mesh(len(group.seeds), group.paths)
         states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("targets")))  # as steps return them
         program = partial(group.advance, method, group.paths)
         jax.block_until_ready(program(tuning, states, 0, 0))
@@ -242,7 +242,7 @@ def take_round(
         gradients = gradients + chunk.num_gradients.reshape(len(gradients), -1).sum(axis=1)
     assert kept is not None, "a round has steps"
     with course.watch.timing("adapt"):
-        tuning = adapt_group(course.plan.method, standing.tuning, course.by_target(kept), is_last)
+        tuning = adapt_group(course.plan.first_method, standing.tuning, course.by_target(kept), is_last)
         return Standing(jax.block_until_ready(tuning), states, gradients)
 
 

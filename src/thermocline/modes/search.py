@@ -37,8 +37,13 @@ class Found(NamedTuple):
     counts: np.ndarray
     mode: np.ndarray
     num_starts: int
-    share_converged: float
+    num_lost: int  # climbs, of starts and draws, that ended nowhere
     num_gradients: int
+
+    @property
+    def share_converged(self) -> float:
+        """Of all climbs, of starts and draws, those that ended at an optimum."""
+        return float(self.counts.sum() / max(self.counts.sum() + self.num_lost, 1))
 
     @property
     def num_modes(self) -> int:
@@ -98,11 +103,11 @@ def find_modes(target: Target, starts: np.ndarray, known: Found | None = None) -
     spent += cost
     kept = are_optima(curvature, distinct.gradient)
     num_starts = len(starts) if known is None else known.num_starts
-    share = float(counts[kept].sum() / max(counts.sum(), 1))
+    num_lost = int(np.sum(~usable) + counts[~kept].sum()) + (0 if known is None else known.num_lost)
     distinct, counts = distinct.chosen(np.flatnonzero(kept)), counts[kept]
     curvature = Curvature(*(leaf[kept] for leaf in curvature))
     mode = joined(target, distinct)
-    return Found(distinct, curvature, counts, mode, num_starts, share, spent)
+    return Found(distinct, curvature, counts, mode, num_starts, num_lost, spent)
 
 
 def with_known(target: Target, optima: Optima, known: Found | None) -> tuple[Curvature, int]:

@@ -42,7 +42,8 @@ def slowest_fall(target: Target, draws: np.ndarray) -> Fall:
     here, near, far = (
         to_numpy(_log_densities(target, starts, directions, distance)) for distance in (0.0, FAR, FARTHER)
     )
-    is_steep = here - near > STEEP * np.log(FAR)  # infinite where the density is zero already
+    steep = np.repeat([STEEP, STEEP + dimension - 1], [2 * len(axes), NUM_OBLIQUE])[:, None]
+    is_steep = here - near > steep * np.log(FAR)  # infinite where the density is zero already
     powers = np.where(is_steep, np.inf, np.where(is_steep, 0.0, near) - far) / np.log(FARTHER / FAR)
     powers, between = np.split(np.median(powers, axis=1), [2 * len(axes)])
     slowest, in_all = int(np.argmin(powers)), float(np.median(between)) - (dimension - 1)

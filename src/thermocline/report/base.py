@@ -19,6 +19,9 @@ CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
 def base(result: "Result") -> Section:
     if result.law is None:
         return Section(("This method uses the base only as a place to start from.",), _marginals(result))
+    if not result.is_joint:
+        said = f"{result.info['method'].split('(')[0]} weighs no draw for base and target both: no divergences."
+        return Section((said, *result.info["fitting"]["story"]), _marginals(result))
     there, back = result.kl_base_to_target, result.kl_target_to_base
     total = there.value + back.value
     word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.stages import has_stages
 from thermocline.paths import Ladder, Learned
 from thermocline.report.drawing import BASE, MODES, TARGET, count_on, drawing, figure
 from thermocline.report.page import Figure, Section
@@ -19,7 +20,13 @@ BAND = 0.75  # of the height of a chain
 def temperature(result: "Result") -> Section:
     if result.law is None:
         return Section(("This method stays at the target (β = 1); there is no temperature to mix.",))
+    name = result.info["method"].split("(")[0]
+    if not (result.is_joint or has_stages(result.draws)):
+        return Section((f"{name} climbs from the base to the target in every run; no temperature has to mix.",))
     trips = round_trips(result.draws)
+    if not result.is_joint:
+        said = f"The replicas of {name} travelled {trips.sum()} times from the base to the target and back."
+        return Section((said,), (journeys(result),))
     said = (
         f"Chains travelled {trips.sum()} times from the base to the target and back, "
         f"{trips.min()} to {trips.max()} times each."
