@@ -36,7 +36,8 @@ TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is
 FIRST_DRAWS = 1000  # a chain, of a run that stops by its error
 MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
-FEWEST_STAYS = 10  # likewise, where the base is thin
+MANY_STAYS, FEWEST_STAYS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
+FAIR_LENGTH = 4 * FIRST_DRAWS
 
 
 def sample(
@@ -186,14 +187,19 @@ def _check_options(seed: int, lengths: Lengths, target_error: float | None, chun
 
 
 def _is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
-    """The stopping rule: an error below the wanted one, resting on enough round trips and stays to be known."""
+    """The stopping rule: an error below the wanted one, resting on enough round trips and stays to be known.
+
+    Where the base is thin the longest stays hold most of the weight. A short run that has met none of them has a small
+    error and is low (docs/choosing.md).
+    """
     if (needs_trips or has_stages(draws)) and round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
         return False
     estimate = log_evidence(draws, log_zeta, log_support)
     if estimate.standard_error > target_error:
         return False
     share, number = sojourns(draws, estimate.value - log_zeta) if needs_trips else (0.0, 0.0)
-    return share < APPRECIABLE or number >= FEWEST_STAYS
+    is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_STAYS
+    return share < APPRECIABLE or number >= MANY_STAYS or is_fair
 
 
 def _again(given: Any, stored: Any, name: str) -> Any:
