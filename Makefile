@@ -10,7 +10,7 @@ help:
 	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
 	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
 	@echo "make test       set up, then lint, type-check and test"
-	@echo "make calibrate  are the error bars right? 200 seeds a problem and method (about an hour)"
+	@echo "make calibrate  are the error bars right? 200 seeds a problem and method, and sums over 1000 targets (hours)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
@@ -49,6 +49,7 @@ test: lint
 
 calibrate: $(VENV)/.dev
 	$(RUN) -m tests.calibrate
+	$(RUN) -m tests.calibrate_many
 
 study: $(VENV)/.experiments
 	$(RUN) -m tests.study

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 from scipy.special import betaln
 
 import thermocline as tc
@@ -173,7 +174,9 @@ def calibrated(name: str, problem: ManyProblem, options: argparse.Namespace) -> 
         f"z of each target: mean {np.mean(each):+.4f}, sd {np.std(each):.3f}",
         flush=True,
     )
-    return bool(abs(z.mean()) * np.sqrt(len(z)) < 4 and abs(bias) < errors.mean() + 2 * its_error)
+    spread = stats.chi2.cdf(np.sum((z - z.mean()) ** 2), len(z) - 1)
+    is_centred = abs(z.mean()) * np.sqrt(len(z)) < 4 and abs(bias) < errors.mean() + 2 * its_error
+    return bool(is_centred and 5e-4 < spread < 0.9995)
 
 
 if __name__ == "__main__":
