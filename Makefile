@@ -44,8 +44,10 @@ lint: $(VENV)/.dev
 	$(RUN) -m ruff check .
 	$(RUN) -m pyright
 
+test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
+test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 test: lint
-	$(RUN) -m pytest -n 2 --dist loadfile
+	$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)
 
 calibrate: $(VENV)/.dev
 	$(RUN) -m tests.calibrate
