@@ -72,10 +72,15 @@ def with_moment_matched_base(problem: Any, **options: Any) -> tc.Result:
 
 
 @pytest.mark.slow
-def test_a_gaussian_base_forced_on_it_is_not_ok_until_it_is_right():
+def test_a_gaussian_base_forced_on_it_is_right():
+    """Chains enter the narrow mode from above, a few dozen times in a thousand draws each: it is no longer missed."""
     problem = STUDY["two 20-D"]()
-    assert with_moment_matched_base(problem, num_draws=1000).verdict != "ok"
-    assert_right(with_moment_matched_base(problem), 37.2)
+    result = with_moment_matched_base(problem, num_draws=1000)
+    assert_right(result, 37.2)
+    assert 0.02 < result.log_evidence.standard_error < 0.1
+    share = result.expectation(problem.function)
+    assert abs(share.z_score(problem.mean)) < 4
+    assert 10 < result.modes[1].visits < 1000
 
 
 @pytest.mark.slow

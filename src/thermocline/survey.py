@@ -11,6 +11,7 @@ from thermocline.modes.local_mixture import (
     MOST_COMPONENTS,
     LocalFit,
     evened,
+    fit_of_mode,
     is_new,
     local_fits,
     mixture_of,
@@ -47,15 +48,17 @@ def survey(seed: int, target: Target, fit: BaseFit, went: Exploration) -> tuple[
 def survey_again(seed: int, target: Target, known: KnownModes, went: Exploration) -> tuple[KnownModes, int]:
     """The census of a run that went on: the modes that were known, and those that its chains have found since."""
     draws = resampled(went, seed)
-    found = find_modes(target, draws)
+    found = find_modes(target, np.concatenate([known.location, draws[len(known.location) :]]))
     means, scales = np.asarray(known.fits.centres()), np.asarray(known.fits.components.scale_tril)
     columns = known.log_mass, known.location, known.log_density, known.found_by, known.log_laplace
     fits = [
         LocalFit(mean, scale @ scale.T, *rest)
         for mean, scale, *rest in zip(means, scales, *columns, strict=False)  # room for more has no columns
     ]
-    new = [fit._replace(found_by="draws") for fit in local_fits(found) if is_new(fit, fits)]
-    again = counted(seed, target, evened([*fits, *new]), found, draws)
+    distances = np.sum((found.optima.position - known.location[:, None]) ** 2, axis=2)
+    old = found.mode[distances.argmin(axis=1)] if found.num_modes else []
+    new = [fit_of_mode(found, mode)._replace(found_by="draws") for mode in np.setdiff1d(found.mode, old)]
+    again = counted(seed, target, evened([*fits, *(fit for fit in new if is_new(fit, fits))]), found, draws)
     return again._replace(unseen=known.unseen, arrived=known.arrived), found.num_gradients
 
 
