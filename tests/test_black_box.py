@@ -93,6 +93,19 @@ def test_a_gaussian_base_forced_on_a_narrower_mode_is_not_ok():
     assert any(f"{mode.name} (x = " in check.advice for check in named for mode in result.modes)
 
 
+def test_a_base_on_one_of_two_modes_is_failed_and_the_other_named():
+    """The wide one, and exactly: chains never leave it, and nothing but the census knows better."""
+    problem = STUDY["two 10-D"]()
+    wide = tc.Gaussian.from_covariance(problem.target.data["means"][0], np.eye(10))
+    result = tc.sample(problem.target, base=wide, seed=0, num_chains=4, num_draws=200, num_warmup=200, **QUIET)
+    assert abs(result.log_evidence.value - problem.log_evidence - np.log(0.6)) < 0.01
+    assert result.verdict == "failed"
+    lost = next(check for check in result.checks if check.name == "known modes within log Z (p)")
+    assert "which have lost it" in lost.advice
+    assert [mode.visits > 0 for mode in result.modes] == [True, False]
+    assert result.modes[1].mass_by_importance.value == pytest.approx(0.4 / 0.6, abs=0.1)
+
+
 # One Gaussian mode
 
 

@@ -108,6 +108,18 @@ def test_a_mode_once_known_goes_on_being_looked_at():
     np.testing.assert_allclose(mixture.components.whitening[0] @ mixture.components.scale_tril[0], np.eye(2), atol=1e-9)
 
 
+def test_a_mode_without_draws_is_not_drawn_to_those_of_another():
+    """However even the traces of responsibility that it has for them: in ten dimensions, ten deviations away."""
+    place = np.full(10, 5 / np.sqrt(10))
+    pair = [tc.Gaussian.from_covariance(place, np.eye(10)), tc.Gaussian.from_covariance(-place, np.eye(10) / 4)]
+    start = cast(Mixture.of(pair, np.log([0.6, 0.4])), "float64")
+    draws = place + np.random.default_rng(0).normal(size=(1024, 10))
+    mixture = learn_from(start, draws, np.zeros(1024))
+    np.testing.assert_allclose(mixture.centres()[1], -place)
+    np.testing.assert_allclose(mixture.component(1).covariance(), np.eye(10) / 4, atol=1e-12)
+    assert np.linalg.norm(mixture.centres()[0] - place) < 0.3
+
+
 def test_a_fit_far_too_narrow_widens_to_its_mode_though_its_mean_moves_by_many_of_its_deviations():
     """As variational fits are on a ridge: 0.05 wide and ten deviations off the mean of a mode as wide as 1."""
     generator = np.random.default_rng(2)

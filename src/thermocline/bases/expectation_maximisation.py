@@ -107,7 +107,7 @@ def maximised(old: Components, positions: jax.Array, weights: jax.Array, keep: A
     """One step, and the mean log density before it.
 
     A component's covariance is shrunk towards the mean covariance within components, as if that had been seen in D + 2
-    further draws.
+    further draws. One whose shares, however even, do not amount to two draws loses its weight but stays where it is.
     """
     log_shares = old.log_weight[:, None] + jax.vmap(partial(_log_densities, positions))(old.mean, old.scale)
     height = weights @ jax.nn.logsumexp(log_shares, axis=0)
@@ -123,9 +123,10 @@ def maximised(old: Components, positions: jax.Array, weights: jax.Array, keep: A
     size = size[:, None, None]
     scale = _factor((size * spread + prior * within) / (size + prior), old.scale)
     is_new = is_supported & jnp.all(jnp.isfinite(scale), axis=tuple(range(1, scale.ndim)))
+    moves = is_new & (mass > LEAST_SIZE * jnp.sum(weights**2))
     return Components(
-        jnp.where(is_new[:, None], mean, old.mean),
-        jnp.where(is_new.reshape(-1, *[1] * (scale.ndim - 1)), scale, old.scale),
+        jnp.where(moves[:, None], mean, old.mean),
+        jnp.where(moves.reshape(-1, *[1] * (scale.ndim - 1)), scale, old.scale),
         _log_weights(old.log_weight, mass, is_new, keep),
     ), height
 
