@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
-	@echo "make bases      every fit of a base on three targets, side by side (about 20 minutes)"
+	@echo "make bases      every fit of a base on three targets, side by side (about 10 minutes)"
 	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
 	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
 	@echo "make test       set up, then lint, type-check and test"
