@@ -147,6 +147,7 @@ def test_without_a_length_a_run_ends_at_an_error_of_a_twentieth():
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
 
 
+@pytest.mark.slow
 def test_swapping_base_and_target_flips_the_sign():
     first = tc.Gaussian.diagonal(np.array([0.0, 1.0]), np.array([1.0, 2.0]))
     second = tc.Gaussian.diagonal(np.array([1.0, 0.0]), np.array([0.5, 1.5]))

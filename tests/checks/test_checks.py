@@ -8,9 +8,7 @@ from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
 from thermocline.draws import Draws
-from thermocline.estimators import Estimate
 from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips, sojourns
-from thermocline.modes.census import Mode
 from thermocline.modes.tails import Fall
 
 
@@ -180,14 +178,6 @@ def test_effective_size_and_r_hat_of_independent_draws():
     assert effective_size(values, np.zeros_like(values)) == pytest.approx(16_000, rel=0.4)
     assert r_hat(values) < 1.01
     assert r_hat(values + np.arange(8)[:, None]) > 2
-
-
-def test_where_no_draw_of_the_fits_is_on_the_support_the_total_says_nothing(good):
-    context = good._context()
-    mode = Mode("mode 1", {"x": 0.0}, 0.0, *[Estimate(1.0, 0.01, 50)] * 2, 1.0, 99, 99, 99, "starts")
-    for total, names in ((-np.inf, {"visits of mode 1"}), (0.0, {"visits of mode 1", "known modes within log Z (p)"})):
-        known = context._replace(modes=(mode,), log_known_mass=Estimate(total, np.inf if total else 0.1, np.inf))
-        assert set(statuses(known, "modes")) == names
 
 
 @pytest.mark.parametrize(("axis", "words"), [((0, 1, 0), "along x[1]"), ((0, 0, 0), "|x|^-3, its dimension")])
