@@ -50,7 +50,8 @@ def survey_again(seed: int, target: Target, known: KnownModes, went: Exploration
     draws = resampled(went, seed)
     found = find_modes(target, np.concatenate([known.location, draws[len(known.location) :]]))
     means, scales = np.asarray(known.fits.centres()), np.asarray(known.fits.components.scale_tril)
-    columns = known.log_mass, known.location, known.log_density, known.found_by, known.log_laplace
+    weights = np.asarray(known.fits.log_weights)  # finite also where no draw of the fits was on the support
+    columns = weights, known.location, known.log_density, known.found_by, known.log_laplace
     fits = [
         LocalFit(mean, scale @ scale.T, *rest)
         for mean, scale, *rest in zip(means, scales, *columns, strict=False)  # room for more has no columns
