@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases test lint calibrate study slow kills bench clean
+.PHONY: help demo bases test lint calibrate study slow kills net bench clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
@@ -14,6 +14,7 @@ help:
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
+	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 
 $(VENV)/bin/python:
@@ -61,6 +62,9 @@ slow: $(VENV)/.dev
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
+
+net: $(VENV)/.dev
+	$(RUN) -m tests.net $(REF) $(if $(ROUNDING),--rounding)
 
 bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog
