@@ -44,6 +44,7 @@ bases: $(VENV)/.report
 lint: $(VENV)/.dev
 	$(RUN) -m ruff check .
 	$(RUN) -m pyright
+	$(VENV)/bin/lint-imports
 
 test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
 test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
@@ -51,11 +52,11 @@ test: lint
 	$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)
 
 calibrate: $(VENV)/.dev
-	$(RUN) -m tests.calibrate
-	$(RUN) -m tests.calibrate_many
+	$(RUN) -m studies.calibrate
+	$(RUN) -m studies.calibrate_many
 
 study: $(VENV)/.experiments
-	$(RUN) -m tests.study
+	$(RUN) -m studies.study
 
 slow: $(VENV)/.dev
 	$(RUN) -m pytest -m slow
@@ -64,7 +65,7 @@ kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
 
 net: $(VENV)/.dev
-	$(RUN) -m tests.net $(REF) $(if $(ROUNDING),--rounding)
+	$(RUN) -m studies.net $(REF) $(if $(ROUNDING),--rounding)
 
 bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import thermocline as tc
 from experiments.radon.data import radon
 from experiments.radon.models import target_of
-from tests.study_problems import STUDY
+from studies.study_problems import STUDY
 
 PROBLEMS = (
     "shells 5-D",

@@ -33,7 +33,7 @@ base = tc.BaseFit(tc.Gaussian.diagonal(-1.6, deviation), 0.0)
 result = tc.sample(tc.Target(log_density, 0.0), seed=0, base=base, progress=False)
 evidence, verdict = result.log_evidence, result.verdict
 print(json.dumps({
-    "interpreter": interpreter, "import": imported - interpreter, "sample": result.info["seconds"],
+    "interpreter": interpreter, "import": imported - interpreter, "sample": result.cost.seconds.shown(),
     "total": time.time() - started, "processor": time.process_time(), "evidence": str(evidence), "verdict": verdict,
 }))
 """

@@ -14,7 +14,7 @@ from benchmarks.boltzmann import relaxation
 from benchmarks.common import ratio, take_turns
 from thermocline.movers import Keys, Scale, leapfrog
 from thermocline.paths import AtTemperature, Path, Point
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 NUM_CHAINS, NUM_STEPS, STEP_SIZE = 100, 20, 0.05
 WANTED_STEP, WANTED_KERNEL = 1.15, 1.05

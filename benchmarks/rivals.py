@@ -15,7 +15,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -30,12 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import thermocline as tc
 from experiments.boltzmann.machine import enumerate_machine
 from experiments.common import REPOSITORY
-from tests.study_boltzmann import authors_relaxation
-from thermocline.assemble import assemble
-from thermocline.explore import Lengths, explore
-from thermocline.precision import cast, computing_in
-from thermocline.prepare import resolve_base
-from thermocline.progress import reporter_for
+from studies.study_boltzmann import authors_relaxation
 
 HMC = tc.HMC(num_steps=8)
 METHODS: dict[str, Any] = {
@@ -102,13 +96,11 @@ def chains_of(method: Any) -> int:
 
 
 def run(problem: Problem, method: Any, seed: int, num_warmup: int, num_draws: int) -> tc.Result:
-    """`tc.sample` without its census of modes, which would add the same gradients to every method."""
-    with computing_in("float64"), closing(reporter_for(False)) as reporter:
-        target, method = cast((problem.target, method), "float64")
-        fit = resolve_base(target, problem.base, seed, "float64")
-        lengths = Lengths(chains_of(method), num_warmup, num_draws, num_draws)
-        went = explore(seed, target, fit.base, fit.log_zeta, method, lengths, reporter)
-        return assemble(went, went.method, seed, "float64", None, {"num_gradients": {}, "story": []})
+    """`tc.sample` without its table of modes, which would add the same gradients to every method."""
+    lengths: dict[str, Any] = {"num_chains": chains_of(method), "num_warmup": num_warmup, "num_draws": num_draws}
+    return tc.sample(
+        problem.target, base=problem.base, method=method, seed=seed, search=False, progress=False, **lengths
+    )
 
 
 def sized(method: Any, result: tc.Result) -> Any:
@@ -130,7 +122,7 @@ def planned(problem: Problem, method: Any, num_gradients: int) -> tuple[Any, int
     num_warmup, spent, cost = int(allowed / (chains_of(method) * (HMC.num_steps + 1))), 0.0, 1.0
     for _ in range(2):  # the second time of its size, and with the warm-up that size allows
         first = run(problem, method, FIRST_SEED, num_warmup, max(unit, FEWEST_DRAWS))
-        spent, cost = first.info["warmup_gradients"], first.draws.num_gradients.sum() * unit / num_draws_of(first)
+        spent, cost = first.cost.evaluations.warmup, first.draws.num_gradients.sum() * unit / num_draws_of(first)
         method, num_warmup = sized(method, first), int(num_warmup * min(1.0, allowed / spent))
     num_units = max(round((num_gradients - min(spent, allowed)) / cost), 1)
     return method, num_warmup, max(unit * num_units, FEWEST_DRAWS)
@@ -156,7 +148,7 @@ def repeated(problem: Problem, name: str, num_gradients: int, num_repeats: int) 
             (evidence - problem.log_evidence) ** 2,
             float(np.mean((mean - problem.mean) ** 2)),
             float(np.mean((covariance - problem.covariance) ** 2)),
-            result.info["num_gradients"],
+            result.cost.evaluations.total,
             seconds,
         )
 

@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import thermocline as tc
 from benchmarks.boltzmann import relaxation
 from benchmarks.common import ratio, take_turns
+from thermocline.engine.prepare import draw_base
+from thermocline.engine.program import advance, chain_mesh, start
 from thermocline.movers import metric_of
 from thermocline.paths import Path as TemperedPath
-from thermocline.precision import cast
-from thermocline.prepare import draw_base
-from thermocline.program import advance, chain_mesh, start
+from thermocline.support.precision import cast
 
 WIDTH = 96  # points moved side by side
 NUM_REPLICAS, NUM_TEMPERATURES = 12, 24

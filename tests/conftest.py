@@ -1,6 +1,5 @@
 """As users run it: JAX's settings are left alone, in single precision, and our own warnings are errors."""
 
-import sys
 import warnings
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 import thermocline as tc
-from thermocline.precision import computing_in
+from thermocline.support.precision import computing_in
 
 
 @pytest.fixture(autouse=True)
@@ -20,17 +19,6 @@ def settings_untouched():
     yield
     assert dict(jax.config.values) == before
     assert jnp.ones(1).dtype == jnp.float32
-
-
-@pytest.fixture(scope="module", autouse=True)
-def census_where_it_is_tested(request):
-    """The census after a run compiles programs of its own for every target: only modules marked `census` pay for it."""
-    if request.node.get_closest_marker("census") is not None:
-        yield
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys.modules["thermocline.sample"], "survey", lambda *arguments: (None, 0))
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

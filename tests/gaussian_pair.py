@@ -8,7 +8,7 @@ import pytest
 
 import thermocline as tc
 from tests.conformance.exact import CONSTANT, FACTORS, MEANS
-from thermocline.checkpoint import Checkpoint
+from thermocline.engine.checkpoint import Checkpoint
 
 HMC = tc.HMC(num_steps=3)
 QUIET: dict[str, Any] = {"progress": False, "num_chains": 8, "num_warmup": 120}
@@ -30,14 +30,14 @@ def target_of(gaussian=SECOND, constant=CONSTANT, edge=-np.inf):
 def run(method, target=None, *, base=FIRST, seed=5, num_draws=NUM_DRAWS, **options):
     """By default, log Z of a Gaussian times e^1.3 from another one."""
     target = target_of() if target is None else target
-    return tc.sample(target, base=base, method=method, seed=seed, num_draws=num_draws, **QUIET, **options)
+    return tc.sample(target, base=base, method=method, seed=seed, num_draws=num_draws, **QUIET, **options, search=False)
 
 
 def assert_same(one, other):
     for name, first, second in zip(one.draws._fields, one.draws, other.draws, strict=True):
         assert np.array_equal(first, second), name
     assert one.log_evidence == other.log_evidence
-    assert one.info["num_gradients"] == other.info["num_gradients"]
+    assert one.cost.evaluations.total == other.cost.evaluations.total
 
 
 def interrupted_and_resumed(method, folder, monkeypatch, *, stores, chunk_size, part=None):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import thermocline as tc
-from thermocline.pytree import pytree
+from thermocline.support.pytree import pytree
 
 START = {"x": np.array([0.5, -1.0]), "scale": 0.25}
 BASE = tc.Gaussian.diagonal({"x": np.zeros(2), "scale": 0.0}, 1.0)
@@ -25,7 +25,7 @@ TARGET = tc.Target(log_density, START)
 
 
 def sample(target: Any = TARGET, **options) -> tc.Result:
-    return tc.sample(target, **{"base": BASE, **SHORT, **options})
+    return tc.sample(target, **{"base": BASE, **SHORT, **options}, search=False)
 
 
 def of(function: Callable, start: Any = START, **options) -> tc.Result:

@@ -23,7 +23,7 @@ TARGET = tc.Target(log_density, START)
 
 
 def test_a_mean_of_integers_is_the_same_base():
-    result = tc.sample(tc.Target(lambda x: -0.5 * x**2, 0.5), base=tc.Gaussian.diagonal(0, 1), **SHORT)
+    result = tc.sample(tc.Target(lambda x: -0.5 * x**2, 0.5), base=tc.Gaussian.diagonal(0, 1), **SHORT, search=False)
     assert np.all(np.isfinite(result.draws.position))
 
 
@@ -38,13 +38,15 @@ class Plain:
 
 
 def test_anything_with_the_two_methods_is_a_base():
-    result = tc.sample(TARGET, base=Plain(), **SHORT)
+    result = tc.sample(TARGET, base=Plain(), **SHORT, search=False)
     assert np.all(np.isfinite(result.draws.position))
 
 
 @pytest.fixture(scope="module")
 def untempered():
-    return tc.sample(TARGET, base=BASE, method=tc.Untempered(), **{**SHORT, "num_warmup": 40, "num_draws": 200})
+    return tc.sample(
+        TARGET, base=BASE, method=tc.Untempered(), **{**SHORT, "num_warmup": 40, "num_draws": 200}, search=False
+    )
 
 
 def test_an_untempered_result_has_no_evidence_and_a_check_says_why(untempered):
@@ -57,7 +59,9 @@ def test_an_untempered_result_has_no_evidence_and_a_check_says_why(untempered):
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_sampling_leaves_jax_as_it_was_and_returns_numpy(precision):
     before = dict(jax.config.values)
-    result = tc.sample(TARGET, base=BASE, method=tc.GibbsTempering(law=tc.Continuous()), precision=precision, **SHORT)
+    result = tc.sample(
+        TARGET, base=BASE, method=tc.GibbsTempering(law=tc.Continuous()), precision=precision, **SHORT, search=False
+    )
     assert dict(jax.config.values) == before
     assert jax.config.jax_enable_x64 is False
     assert jnp.ones(2).dtype == jnp.float32

@@ -18,7 +18,7 @@ METHODS = {"gibbs": tc.GibbsTempering, "joint": tc.JointTempering, "simulated": 
 @pytest.fixture(scope="module")
 def bimodal_result():
     problem = bimodal()
-    return tc.sample(problem.target, base=problem.base, seed=1, **FIXED)
+    return tc.sample(problem.target, base=problem.base, seed=1, **FIXED, search=False)
 
 
 QUICK = ("bimodal", "mixture 2-D")  # the others compile as long and say the same
@@ -32,11 +32,11 @@ def quick_or_slow(name):
 def test_evidence_and_mean_of_every_problem(name):
     problem = PROBLEMS[name]()
     method = tc.GibbsTempering(mover=tc.HMC(num_steps=problem.num_steps))
-    result = tc.sample(problem.target, base=problem.base, method=method, seed=3, **FIXED)
+    result = tc.sample(problem.target, base=problem.base, method=method, seed=3, **FIXED, search=False)
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
     assert abs(result.expectation(problem.function).z_score(problem.mean)) < 4
     assert result.verdict == "ok", [check for check in result.checks if not check.passed]
-    assert result.info["num_gradients"] < 1e6
+    assert result.cost.evaluations.total < 1e6
 
 
 @pytest.mark.slow
@@ -44,7 +44,7 @@ def test_evidence_and_mean_of_every_problem(name):
 @pytest.mark.parametrize("name", [quick_or_slow(name) for name in ("mixture 2-D", "gaussian 5-D", "half-gaussian")])
 def test_other_methods_agree(name, method):
     problem = PROBLEMS[name]()
-    result = tc.sample(problem.target, base=problem.base, method=METHODS[method](), seed=5, **FIXED)
+    result = tc.sample(problem.target, base=problem.base, method=METHODS[method](), seed=5, **FIXED, search=False)
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
     assert abs(result.expectation(problem.function).z_score(problem.mean)) < 4
 
@@ -53,7 +53,7 @@ def test_other_methods_agree(name, method):
 @pytest.mark.parametrize("method", [tc.GibbsTempering(mover=tc.NUTS()), tc.JointTempering(mover=tc.NUTS())])
 def test_nuts_moves_either_method(method):
     problem = mixture()
-    result = tc.sample(problem.target, base=problem.base, method=method, seed=2, num_draws=500, **QUIET)
+    result = tc.sample(problem.target, base=problem.base, method=method, seed=2, num_draws=500, **QUIET, search=False)
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
     assert abs(result.expectation(problem.function).z_score(problem.mean)) < 4
 
@@ -66,7 +66,7 @@ def test_bimodal_finds_both_modes(bimodal_result):
 
 def test_untempered_finds_one_mode_and_its_verdict_says_so():
     problem = bimodal()
-    result = tc.sample(problem.target, base=problem.base, method=tc.Untempered(), seed=0, **FIXED)
+    result = tc.sample(problem.target, base=problem.base, method=tc.Untempered(), seed=0, **FIXED, search=False)
     in_left = result.draws.position[..., 0] < 0
     assert np.all(in_left.all(axis=1) | (~in_left).all(axis=1))  # no chain crosses
     assert result.log_evidence is None
@@ -78,7 +78,7 @@ def test_untempered_finds_one_mode_and_its_verdict_says_so():
 def test_log_zeta_need_not_be_good(method, offset):
     problem = mixture()
     base = tc.BaseFit(problem.base, problem.log_evidence + offset)
-    result = tc.sample(problem.target, base=base, method=METHODS[method](), seed=4, **FIXED)
+    result = tc.sample(problem.target, base=base, method=METHODS[method](), seed=4, **FIXED, search=False)
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
     assert result.log_evidence.standard_error < 0.05
     assert result.verdict == "ok", [check for check in result.checks if not check.passed]
@@ -87,7 +87,7 @@ def test_log_zeta_need_not_be_good(method, offset):
 def test_the_papers_own_law_with_its_log_zeta():
     problem = bimodal()
     method = tc.GibbsTempering(law=tc.Continuous())
-    result = tc.sample(problem.target, base=problem.base, method=method, seed=0, **FIXED)
+    result = tc.sample(problem.target, base=problem.base, method=method, seed=0, **FIXED, search=False)
     assert abs(result.log_evidence.z_score(0.0)) < 4
 
 
@@ -95,14 +95,16 @@ def test_the_papers_own_law_with_its_log_zeta():
 def test_a_users_own_prior_of_beta():
     problem = gaussian(3)
     law = tc.Continuous.from_prior(lambda beta: 2.0 * np.sin(3 * beta))
-    result = tc.sample(problem.target, base=problem.base, method=tc.GibbsTempering(law=law), seed=0, **FIXED)
+    result = tc.sample(
+        problem.target, base=problem.base, method=tc.GibbsTempering(law=law), seed=0, **FIXED, search=False
+    )
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
 
 
 @pytest.mark.slow
 def test_the_whole_curve_of_a_prior_to_posterior_path():
     problem = PROBLEMS["beta-binomial"]()
-    result = tc.sample(problem.target, base=problem.base, seed=8, num_draws=2000, **QUIET)
+    result = tc.sample(problem.target, base=problem.base, seed=8, num_draws=2000, **QUIET, search=False)
     betas = np.array(list(BETA_BINOMIAL_PATH))
     curve = result.log_partition(betas)
     assert np.all(np.abs(curve.value - np.array(list(BETA_BINOMIAL_PATH.values()))) < 4 * curve.standard_error)
@@ -115,13 +117,13 @@ def test_the_whole_curve_of_a_prior_to_posterior_path():
 def test_thermodynamic_integration_beside_the_ratio(bimodal_result):
     assert abs(tc.thermodynamic_integration(bimodal_result).z_score(0.0)) < 4
     problem = gaussian(3)
-    ladder = tc.sample(problem.target, base=problem.base, method=tc.SimulatedTempering(), seed=0, **FIXED)
+    ladder = tc.sample(problem.target, base=problem.base, method=tc.SimulatedTempering(), seed=0, **FIXED, search=False)
     assert abs(tc.thermodynamic_integration(ladder).z_score(problem.log_evidence)) < 4
 
 
 def test_base_expectations_and_divergences_of_gaussians():
     target = tc.Target(lambda x: -0.5 * (x - 1.0) ** 2 / 0.25, 0.0)
-    result = tc.sample(target, base=tc.Gaussian.diagonal(0.0, 1.0), seed=0, **FIXED)
+    result = tc.sample(target, base=tc.Gaussian.diagonal(0.0, 1.0), seed=0, **FIXED, search=False)
     assert abs(result.base_expectation(lambda x: x).z_score(0.0)) < 4
     assert abs(result.base_expectation(lambda x: x**2).z_score(1.0)) < 4
     forward = np.log(0.5) + (1 + 1) / (2 * 0.25) - 0.5  # KL(N(0, 1) to N(1, 0.5^2))
@@ -132,7 +134,9 @@ def test_base_expectations_and_divergences_of_gaussians():
 
 def test_target_error_stops_when_reached_and_looks_at_doublings_only():
     problem = mixture()
-    result = tc.sample(problem.target, base=problem.base, seed=0, num_draws=250, target_error=0.012, **QUIET)
+    result = tc.sample(
+        problem.target, base=problem.base, seed=0, num_draws=250, target_error=0.012, **QUIET, search=False
+    )
     assert result.log_evidence.standard_error <= 0.012
     assert result.draws.log_ratio.shape[1] in {250 * 2**k for k in range(10)}
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
@@ -141,7 +145,7 @@ def test_target_error_stops_when_reached_and_looks_at_doublings_only():
 def test_without_a_length_a_run_ends_at_an_error_of_a_twentieth():
     """The prior of a beta-binomial is far from its posterior: a thousand draws are not enough, and it goes on."""
     problem = PROBLEMS["beta-binomial"]()
-    result = tc.sample(problem.target, base=problem.base, seed=3, **QUIET)
+    result = tc.sample(problem.target, base=problem.base, seed=3, **QUIET, search=False)
     assert result.log_evidence.standard_error <= 0.05
     assert result.draws.log_ratio.shape[1] in {1000 * 2**k for k in range(1, 5)}
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
@@ -153,10 +157,18 @@ def test_swapping_base_and_target_flips_the_sign():
     second = tc.Gaussian.diagonal(np.array([1.0, 0.0]), np.array([0.5, 1.5]))
     constant = 3.0
     there = tc.sample(
-        tc.Target(lambda x, c: second.log_density(x) + c, np.zeros(2), constant), base=first, seed=0, **FIXED
+        tc.Target(lambda x, c: second.log_density(x) + c, np.zeros(2), constant),
+        base=first,
+        seed=0,
+        **FIXED,
+        search=False,
     )
     back = tc.sample(
-        tc.Target(lambda x, c: first.log_density(x) - c, np.zeros(2), constant), base=second, seed=1, **FIXED
+        tc.Target(lambda x, c: first.log_density(x) - c, np.zeros(2), constant),
+        base=second,
+        seed=1,
+        **FIXED,
+        search=False,
     )
     total = there.log_evidence + back.log_evidence
     assert abs(total.z_score(0.0)) < 4
@@ -169,29 +181,31 @@ def test_positions_of_any_structure():
 
     start = {"a": np.zeros((2, 2)), "b": (np.float64(0.0) * np.ones(0), np.zeros(3))}
     base = tc.Gaussian.diagonal(start, 1.5)
-    result = tc.sample(tc.Target(log_density, start), base=base, seed=0, num_draws=500, **QUIET)
+    result = tc.sample(tc.Target(log_density, start), base=base, seed=0, num_draws=500, **QUIET, search=False)
     truth = 3.5 * np.log(2 * np.pi) + 3 * np.log(2.0)
     assert abs(result.log_evidence.z_score(truth)) < 4
     assert result.parameters["a"].shape == (16, 500, 2, 2)
 
 
 def test_data_are_leaves_and_share_one_program():
-    from thermocline.run import advance
+    from thermocline.engine.loop import advance
 
     def log_density(x, data):
         return -0.5 * jnp.sum((x - data) ** 2)
 
     base = tc.Gaussian.diagonal(np.zeros(2), 2.0)
     options = {"base": base, "num_chains": 4, "num_warmup": 50, "num_draws": 20, "progress": False}
-    tc.sample(tc.Target(log_density, np.zeros(2), np.zeros(2)), **options)
+    tc.sample(tc.Target(log_density, np.zeros(2), np.zeros(2)), **options, search=False)
     compiled = advance._cache_size()
-    tc.sample(tc.Target(log_density, np.zeros(2), np.ones(2)), **options)
+    tc.sample(tc.Target(log_density, np.zeros(2), np.ones(2)), **options, search=False)
     assert advance._cache_size() == compiled
 
 
 def test_single_precision_is_an_option():
     problem = mixture()
-    result = tc.sample(problem.target, base=problem.base, precision="float32", seed=0, num_draws=500, **QUIET)
+    result = tc.sample(
+        problem.target, base=problem.base, precision="float32", seed=0, num_draws=500, **QUIET, search=False
+    )
     assert result.draws.position.dtype == np.float32
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
 
@@ -201,7 +215,7 @@ def test_nan_gradients_are_rejected_counted_and_reported():
         return jnp.where(x < 3.0, -0.5 * x**2, jnp.nan)  # undefined beyond 3, where 0.1 % of the mass was
 
     base = tc.Base(jax.scipy.stats.norm.logpdf, lambda key: jnp.minimum(jax.random.normal(key), 2.9))
-    result = tc.sample(tc.Target(log_density, 0.0), base=base, seed=0, num_draws=300, **QUIET)
+    result = tc.sample(tc.Target(log_density, 0.0), base=base, seed=0, num_draws=300, **QUIET, search=False)
     assert result.draws.is_nonfinite.any()
     assert np.all(result.draws.position < 3.0)
     assert any(check.name.startswith("non-finite") for check in result.checks)

@@ -82,7 +82,7 @@ def measure(problem: Problem, name: str, seed: int) -> Outcome:
         seed,
         *divergences(problem, fit.base, seed),
         fit_gradients=int(fit.num_gradients),
-        run_gradients=int(result.draws.num_gradients.sum()) + int(result.info["warmup_gradients"]),
+        run_gradients=int(result.draws.num_gradients.sum()) + int(result.cost.evaluations.warmup),
         log_zeta_error=fit.log_zeta - problem.log_evidence,
         log_evidence_error=float(evidence.value) - problem.log_evidence,
         standard_error=float(evidence.standard_error),

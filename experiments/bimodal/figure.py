@@ -14,7 +14,7 @@ from experiments.common import BLUE, GREEN, INK, ORANGE, STYLE
 from thermocline.movers import Scale, leapfrog
 from thermocline.paths import Extended
 from thermocline.paths import Path as TemperingPath
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

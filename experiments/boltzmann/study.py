@@ -152,7 +152,7 @@ def measured(
             num_draws=num_draws,
             progress=False,
         )
-        seconds.append(last.info["seconds"]["sampling"] / form.repeats_a_call)
+        seconds.append(last.cost.seconds.sampling / form.repeats_a_call)
         for repeat in repeats_of(last.draws, CHAINS_A_REPEAT):
             estimates = prefix_estimates(repeat, base.log_zeta, ends)
             squares.append([squared_errors(estimate, truth) for estimate in estimates])
@@ -182,7 +182,7 @@ def black_box(index: int, relaxation: Relaxation, truth: RelaxedMoments, scale: 
         "rmse": [(np.sqrt(squared_errors(estimate, truth)) / scale).tolist()],
         "seconds": seconds,
         "is_cold": is_cold,
-        "gradients": result.info["num_gradients"],
+        "gradients": result.cost.evaluations.total,
         "acceptance": float(result.draws.acceptance.mean()),
         "verdict": result.verdict,
         "error_in_standard_errors": (answer.value - truth.log_evidence) / answer.standard_error,

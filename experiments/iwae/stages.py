@@ -124,7 +124,7 @@ def run_chains(problem: Problem, method: Any, num_repeats: int, num_draws: int) 
         "num_draws": counts,
         "acceptance": np.array(draws.acceptance.mean()),
         "seconds": np.array(sampling_seconds(results)),
-        "warmup_seconds": np.array(sum(seconds_of(results, phase) for phase in ("climb", "warm-up", "adapt"))),
+        "warmup_seconds": np.array(sum(seconds_of(results, phase) for phase in ("ramp", "warmup", "adapt"))),
     }
 
 
@@ -152,7 +152,7 @@ def group_of(problem: Problem) -> int:
 
 
 def seconds_of(results: tc.ManyResults, phase: str) -> float:
-    return len(results) * results.settings.seconds[phase]
+    return getattr(results.settings.seconds, phase)
 
 
 def sampling_seconds(results: tc.ManyResults) -> float:

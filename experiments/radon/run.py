@@ -100,8 +100,8 @@ def prefix(result: tc.Result, num_draws: int, chain: int) -> float:
 
 def running_seconds(result: tc.Result) -> tuple[float, float]:
     """Seconds before the first draw and while drawing, compiling excluded (adaptation is next to nothing else)."""
-    seconds = result.info["seconds"]
-    return seconds["climb"] + seconds["warm-up"], seconds["sampling"]
+    seconds = result.cost.seconds
+    return seconds.ramp + seconds.warmup, seconds.sampling
 
 
 def curve_of(result: tc.Result, offset: float) -> dict[str, list[float]]:
@@ -126,7 +126,7 @@ def numbers_of(run: Run, exact: float) -> dict[str, Any]:
         "verdict": result.verdict,
         "checks_not_passed": [check.name for check in result.checks if not check.passed],
         "chains": list(result.draws.log_ratio.shape),
-        "num_gradients": int(result.info["num_gradients"]),
+        "num_gradients": int(result.cost.evaluations.total),
         "seconds": round(run.seconds, 1),
         "running_seconds": round(sum(running_seconds(result)), 1),
     }

@@ -1,13 +1,8 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
 from thermocline import experimental
-from thermocline.bases import Base, BaseFit, Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
-from thermocline.bidirectional import Sandwich, bidirectional, validate
-from thermocline.compare import Comparison, compare
-from thermocline.cross_check import CrossCheck, cross_check
-from thermocline.errors import CheckpointError, ThermoclineError, ThermoclineWarning
-from thermocline.estimators import Estimate
-from thermocline.fits import (
+from thermocline.api import extend, sample
+from thermocline.auto import (
     fit_advi,
     fit_auto,
     fit_bootstrap,
@@ -18,6 +13,7 @@ from thermocline.fits import (
     fit_pathfinder,
     fit_renyi,
 )
+from thermocline.bases import Base, BaseFit, Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.frontends import from_numpy, from_numpyro, from_pymc, from_stan
 from thermocline.many import ManyResults, ManySandwiches, bidirectional_many, sample_many
 from thermocline.methods import (
@@ -30,13 +26,16 @@ from thermocline.methods import (
     TemperedTransitions,
     Untempered,
 )
-from thermocline.modes.census import Mode
 from thermocline.movers import HMC, NUTS
-from thermocline.path_sampling import count_based_evidence, thermodynamic_integration
+from thermocline.opinions.bidirectional import Sandwich, bidirectional, validate
+from thermocline.opinions.cross_check import CrossCheck, cross_check
+from thermocline.opinions.path_sampling import count_based_evidence, thermodynamic_integration
 from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
-from thermocline.result import Result
-from thermocline.sample import extend, sample
-from thermocline.saved import load
+from thermocline.records import Estimate, Mode
+from thermocline.results.compare import Comparison, compare
+from thermocline.results.result import Result
+from thermocline.results.saved import load
+from thermocline.support.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.target import Target
 
 __all__ = [

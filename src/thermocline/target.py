@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.errors import ThermoclineError
-from thermocline.pytree import pytree, static
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import pytree, static
+from thermocline.support.tables import Section, html_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +52,11 @@ class Target:
         return self.log_density(position, self.data)
 
     def _repr_html_(self) -> str:
-        from thermocline.notebook import target_html
-
-        return target_html(self)
+        rows = [("parameters", _shapes(self.initial_position))]
+        rows.append(("data", _shapes(self.data) if self.data is not None else "none"))
+        rows.append(("prior", "none" if self.prior is None else type(self.prior).__name__))
+        rows += [("caveat", str(caveat)) for caveat in self.caveats]
+        return html_of(Section("Target", (), rows))
 
     def shown(self, position: Any) -> Any:
         """The position in the user's own coordinates."""
@@ -71,6 +74,13 @@ class Target:
 def named_leaves(tree: Any) -> dict[str, Any]:
     """Leaves by name: a dict's keys joined by dots; a bare array is called `x`."""
     return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+
+
+def _shapes(tree: Any) -> str:
+    """Names with their shapes."""
+    return ", ".join(
+        f"{name}{list(np.shape(leaf))}" if np.ndim(leaf) else name for name, leaf in named_leaves(tree).items()
+    )
 
 
 def leaf_name(path: Any) -> str:

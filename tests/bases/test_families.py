@@ -8,10 +8,10 @@ from scipy import stats
 
 import thermocline as tc
 from thermocline.bases import Mixture, check_base, fresh_draws
-from thermocline.bases.keys import fit_key
 from thermocline.bases.low_rank import LowRankGaussian
 from thermocline.bases.student import StudentT
-from thermocline.precision import cast
+from thermocline.support.precision import cast
+from thermocline.support.streams import fit_key
 
 MEAN = {"a": np.array([1.0, -2.0]), "b": np.float64(0.5)}
 FLAT = np.array([1.0, -2.0, 0.5])

@@ -8,7 +8,7 @@ from scipy import stats
 
 import thermocline as tc
 from thermocline.bases import Mixture, centres_of, check_base, fresh_draws, initial_scale
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 WEIGHTS = np.array([0.5, 0.2, 0.3])
 MEANS = np.array([[2.0, -1.0], [-3.0, 0.5], [0.0, 4.0]])

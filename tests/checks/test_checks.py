@@ -7,15 +7,14 @@ import thermocline as tc
 from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
-from thermocline.draws import Draws
 from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips, sojourns
-from thermocline.modes.tails import Fall
+from thermocline.records import Draws, TailIndex
 
 
 @pytest.fixture(scope="module")
 def good():
     problem = gaussian(3)
-    return tc.sample(problem.target, base=problem.base, seed=0, progress=False)
+    return tc.sample(problem.target, base=problem.base, seed=0, progress=False, search=False)
 
 
 def spoiled(result, **changes):
@@ -142,7 +141,14 @@ def test_a_few_draws_with_all_the_weight_are_noticed(good):
 def test_fifty_draws_are_not_enough():
     problem = bimodal()
     result = tc.sample(
-        problem.target, base=problem.base, seed=0, num_chains=4, num_draws=12, num_warmup=50, progress=False
+        problem.target,
+        base=problem.base,
+        seed=0,
+        num_chains=4,
+        num_draws=12,
+        num_warmup=50,
+        progress=False,
+        search=False,
     )
     assert result.verdict != "ok"
 
@@ -182,6 +188,6 @@ def test_effective_size_and_r_hat_of_independent_draws():
 
 @pytest.mark.parametrize(("axis", "words"), [((0, 1, 0), "along x[1]"), ((0, 0, 0), "|x|^-3, its dimension")])
 def test_a_density_that_does_not_fall_is_named(good, axis, words):
-    (check,) = CHECKS["fall"](good._context()._replace(fall=Fall(0.7, np.array(axis, float))))
+    (check,) = CHECKS["fall"](good._context()._replace(fall=TailIndex(0.7, np.array(axis, float))))
     assert check.status == "failed"
     assert words in check.advice

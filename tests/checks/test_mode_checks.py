@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from thermocline.checks import CHECKS, Context
-from thermocline.estimators import Estimate
-from thermocline.modes.census import Mode
+from thermocline.records import Estimate, Mode
 
 
 def mode_of(mass, by_importance, *, visits=100, error=0.01, by_laplace=np.nan, name="mode 1", place=7.25):

@@ -15,7 +15,7 @@ from thermocline.bases import Mixture
 from thermocline.methods.gibbs import GibbsState
 from thermocline.movers import Keys, Metric, metric_of
 from thermocline.paths import ExtendedPoint, Path, control_at, tempered
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 NUM_DRAWS = 100_000
 NUM_PROPOSALS = 2**18  # at once, where draws are made by rejection

@@ -147,7 +147,9 @@ def swapped_runs(method):
     first, second = (tc.Gaussian(mean, factor) for mean, factor in zip(MEANS, FACTORS, strict=True))
     for gaussian, base, constant in ((second, first, CONSTANT), (first, second, -CONSTANT)):
         target = tc.Target(log_gaussian, np.zeros(2), {"gaussian": gaussian, "constant": constant})
-        yield tc.sample(target, base=base, method=method, seed=5, num_warmup=200, num_draws=500, progress=False)
+        yield tc.sample(
+            target, base=base, method=method, seed=5, num_warmup=200, num_draws=500, progress=False, search=False
+        )
 
 
 @pytest.mark.parametrize("method", [tc.GibbsTempering(), tc.JointTempering()])

@@ -20,7 +20,7 @@ from tests.conformance.exact import (
 from thermocline.methods import annealing, parallel_tempering, tempered_transitions
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.movers import Keys
-from thermocline.paths import Rungs, tempered
+from thermocline.paths import TemperatureSchedule, tempered
 
 LIMIT = 4.5  # standard errors
 HMC = tc.HMC(num_steps=3)
@@ -50,7 +50,7 @@ def features(position, log_ratio):
 def ensemble_scores(is_odd):
     """Changes of the means at every temperature, after one step from exact draws; recorded ones at the target too."""
     generator, path, method = np.random.default_rng(0), path_between_gaussians(), tc.ParallelTempering(HMC, RUNGS)
-    tuning = fixed_tuning(method, Rungs(RUNGS), 1.1)
+    tuning = fixed_tuning(method, TemperatureSchedule(RUNGS), 1.1)
     number = NUM_DRAWS // 2
     positions = np.stack([draws_at(beta, generator, number) for beta in RUNGS], axis=1)
 
@@ -95,7 +95,7 @@ def test_a_wrong_rule_for_swaps_is_caught(mutant, double, monkeypatch):
 def annealed_scores():
     """Weights less Z/zeta, alone and times functions of the last position, from fresh runs."""
     path, method = path_between_gaussians(), tc.AnnealedImportance(HMC, RUNGS)
-    tuning = fixed_tuning(method, Rungs(RUNGS, group=1), 1.1)
+    tuning = fixed_tuning(method, TemperatureSchedule(RUNGS, group=1), 1.1)
 
     def one(key):
         _, draw = method.step(Keys(*jax.random.split(key)), path, tuning, jnp.zeros(()))
@@ -132,7 +132,7 @@ def test_weights_gathered_after_the_move_are_caught(double, monkeypatch):
 def group_scores():
     """Weights of whole groups less Z/zeta, alone and times functions of all their particles, from fresh groups."""
     path, method = path_between_gaussians(), tc.SequentialMonteCarlo(HMC, num_particles=32)
-    tuning = fixed_tuning(method, Rungs(RUNGS[[0, -1]], group=32), 1.1)
+    tuning = fixed_tuning(method, TemperatureSchedule(RUNGS[[0, -1]], group=32), 1.1)
 
     def one(key):
         state = method.init(key, path, tuning, jnp.zeros(2))
@@ -167,7 +167,7 @@ def test_particles_handed_out_before_they_are_evened_are_caught(double, monkeypa
 
 def reverse_scores(run):
     path, method = path_between_gaussians(), tc.AnnealedImportance(HMC, RUNGS)
-    tuning = fixed_tuning(method, Rungs(RUNGS), 1.1)
+    tuning = fixed_tuning(method, TemperatureSchedule(RUNGS), 1.1)
 
     def one(key, position):
         keys = Keys(*jax.random.split(key))

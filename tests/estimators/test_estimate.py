@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from thermocline.estimators.batches import autocorrelation_time, batches_for, mean_error
 from thermocline.estimators.convergence import difference_p_value
-from thermocline.estimators.estimate import Estimate, autocorrelation_time, batches_for, mean_error
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.estimators.expectation import expectation, quantile
+from thermocline.records import Estimate
 
 
 def autoregressive(generator, correlation, shape):

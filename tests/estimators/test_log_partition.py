@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from thermocline.draws import Draws
 from thermocline.estimators import (
     Estimate,
     beta_marginal,
@@ -19,6 +18,7 @@ from thermocline.estimators import (
 from thermocline.estimators.log_partition import occupancy
 from thermocline.estimators.thermodynamic import integrate_over_bins
 from thermocline.paths import Continuous
+from thermocline.records import Draws
 
 EXACT = Estimate(0.0, 0.0, np.inf)
 SHIFT, CONSTANT = 1.5, 0.4  # base N(0, 1), target exp(CONSTANT) N(SHIFT, 1)

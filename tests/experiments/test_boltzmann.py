@@ -20,7 +20,7 @@ from experiments.boltzmann.machine import (
 from experiments.boltzmann.mean_field import distinct, fixed_points, matched_base, mean_field_mixture, objective
 from experiments.boltzmann.study import Form
 from experiments.boltzmann.tables import Curve, comparison_table
-from thermocline.draws import Draws
+from thermocline.records import Draws
 
 TINY = Form(8, 1, 4, 2, (50,), 20, 300, ("Gibbs CT",), False)
 

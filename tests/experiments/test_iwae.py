@@ -9,7 +9,7 @@ import pytest
 
 from experiments.iwae import claims, figure, run, stages
 from experiments.iwae.model import Autoencoder, importance_bound, initial, load, save
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 NUMBER, REPEATS = 4, 16
 DRAWS = {"gibbs": 200, "joint": 600, "simulated": 200}  # joint moves slowly in u
@@ -117,8 +117,12 @@ def test_tables_and_figure_come_from_the_stages(found, problem, tmp_path):
 
 def test_time_to_reach_counts_from_the_last_excursion():
     value = np.array([[[-3.0, 0.0, -3.0, 0.05, 0.0]], [[-3.0, 0.0, -3.0, 0.05, 0.0]]]).transpose(1, 0, 2)
-    stage = {"value": value, "num_draws": np.array([1, 2, 3, 4, 5]), "seconds": np.array(10.0),
-             "warmup_seconds": np.array(0.0)}
+    stage = {
+        "value": value,
+        "num_draws": np.array([1, 2, 3, 4, 5]),
+        "seconds": np.array(10.0),
+        "warmup_seconds": np.array(0.0),
+    }
     runs = {"seconds": np.array(7.0), "value": np.array([-1.0]), "error": np.array([0.1])}
     bounds = {"lower": np.array([-0.1]), "upper": np.array([0.1])}
     stage_names = dict.fromkeys(figure.CURVES, stage)

@@ -12,7 +12,7 @@ from experiments.radon.data import radon
 from experiments.radon.exact import log_evidence, log_integrand, log_likelihood_of_scales
 from experiments.radon.models import target_of
 from experiments.radon.run import Setting, main
-from thermocline.precision import computing_in
+from thermocline.support.precision import computing_in
 
 SMALL = radon(3)
 LOG_SCALES = np.array([-1.3, 0.4, -0.5])  # of sigma_alpha, sigma_beta and epsilon
@@ -67,8 +67,15 @@ def test_quadrature_has_converged():
 
 @pytest.mark.slow
 def test_a_small_run_is_within_its_errors_and_writes_its_page(tmp_path):
-    setting = Setting(num_counties=3, num_chains=4, num_warmup=150, num_draws=200, num_annealings=20,
-                      num_temperatures=60, black_boxes=())
+    setting = Setting(
+        num_counties=3,
+        num_chains=4,
+        num_warmup=150,
+        num_draws=200,
+        num_annealings=20,
+        num_temperatures=60,
+        black_boxes=(),
+    )
     numbers = main(setting, tmp_path, Console(quiet=True))
     assert set(numbers["runs"]) == {"CT-NUTS", "CT-NUTS, second stage", "CT-NUTS, learned law", "AIS"}
     assert all(abs(run["z"]) < 4 for run in numbers["runs"].values())

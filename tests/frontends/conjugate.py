@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.special import betaln, gammaln
 
 import thermocline as tc
-from thermocline.precision import computing_in
+from thermocline.support.precision import computing_in
 
 PROGRAM = Path(__file__).with_name("conjugate.stan")
 A, B, SCALE, NOISE = 2.5, 1.3, 1.7, 0.8

@@ -7,7 +7,7 @@ import pytest
 
 from tests.frontends.test_conjugate import NO_COMPILER
 
-pytestmark = [pytest.mark.slow, pytest.mark.census]
+pytestmark = pytest.mark.slow
 PAGES = Path(__file__).parents[2] / "docs" / "frontends"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import thermocline as tc
 
-pytestmark = [pytest.mark.slow, pytest.mark.census]
+pytestmark = pytest.mark.slow
 QUIET = {"progress": False, "seed": 1}
 GROUPS = np.random.default_rng(4)
 Y = np.concatenate([GROUPS.normal(centre, 0.4, size) for centre, size in ((-3, 14), (0.5, 9), (4, 11))])

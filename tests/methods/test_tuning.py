@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import thermocline as tc
-from thermocline.draws import Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import learned_bias
 from thermocline.movers import metric_of
 from thermocline.paths.reweighting import grid_of_betas, profile_of_base
+from thermocline.records import Draws
 
 pytestmark = pytest.mark.usefixtures("double")
 

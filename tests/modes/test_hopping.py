@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import thermocline as tc
-from thermocline.bases.optimise import Optima, climb
-from thermocline.bases.population import draw_population
+from thermocline.fits.importance import draw_population
+from thermocline.fits.optimise import Optima, climb
 from thermocline.modes.hopping import chances, distinct, hop
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 GENERATOR = np.random.default_rng(3)
 CORNERS = np.array(np.meshgrid(*[[-1.0, 1.0]] * 6)).reshape(6, -1).T * np.array([4.0, 5.0, 6.0, 7.0, 5.0, 4.0])

@@ -7,11 +7,11 @@ import pytest
 from jax.scipy.stats import norm
 
 import thermocline as tc
+from studies.study_problems import eggbox, gaussian_mixture, hierarchy
 from tests.problems import shells
-from tests.study_problems import eggbox, gaussian_mixture, hierarchy
-from thermocline.bases.optimise import Curvature, Optima
+from thermocline.fits.optimise import Curvature, Optima
 from thermocline.modes.search import GROUP, Found, find_modes, joined, spread_starts
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -9,7 +9,7 @@ import thermocline as tc
 from tests.problems import half_gaussian
 from thermocline.movers import Keys, Scale, leapfrog
 from thermocline.paths import AtTemperature, Extended, Path
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 POSITION, MOMENTUM = np.array([0.4, -0.9]), np.array([0.7, -0.3])
 SCALE = Scale(np.array([[1.1, 0.0], [0.4, 0.8]]), np.array([0.7, 1.3]))

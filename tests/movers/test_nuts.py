@@ -10,7 +10,7 @@ from tests.movers.test_hmc import moves, nan_beyond_one, one_dimensional, smooth
 from tests.problems import half_gaussian
 from thermocline.movers import Keys, Scale
 from thermocline.paths import AtTemperature, Path
-from thermocline.precision import cast
+from thermocline.support.precision import cast
 
 MOVER = tc.NUTS(max_doublings=4)
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 import thermocline as tc
 from thermocline.paths import sigmoidal_betas
-from thermocline.precision import cast, computing_in
+from thermocline.support.precision import cast, computing_in
 
 UNEVEN = np.array([0.0, 0.001, 0.4, 0.41, 1.0])
 LAWS = {

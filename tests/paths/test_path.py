@@ -10,7 +10,7 @@ from jax.scipy.stats import norm
 import thermocline as tc
 from tests.problems import half_gaussian
 from thermocline.paths import AtTemperature, Extended, Path, control_at, tempered
-from thermocline.precision import cast, computing_in
+from thermocline.support.precision import cast, computing_in
 
 POSITION = {"scale": 0.3, "where": np.array([-0.4, 1.1])}
 BIASED = tc.Continuous(np.array([0.0, -0.8, 0.5, 1.2]), np.array([0.0, 0.07, 0.3, 1.0]))

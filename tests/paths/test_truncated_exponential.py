@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from thermocline.paths import truncated_exponential
-from thermocline.precision import computing_in
+from thermocline.support.precision import computing_in
 
 GAINS = [0.0, 1e-12, 1e-8, 1e-5, 1e-3, 0.0199, 0.0201, 0.3, 1.0, 7.0, 40.0, 300.0, 1e4]
 SIGNED = sorted({sign * gain for gain in GAINS for sign in (-1, 1)})

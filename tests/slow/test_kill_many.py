@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.test_run import NUM_DRAWS, NUM_WARMUP, assert_same, job, kill_after, steps_done
+from tests.engine.test_loop import NUM_DRAWS, NUM_WARMUP, assert_same, job, kill_after, steps_done
 
 
 @pytest.mark.slow

@@ -9,9 +9,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
-from thermocline.errors import ThermoclineError
-from thermocline.pytree import pytree
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import pytree
+from thermocline.support.tables import Section, html_of
 from thermocline.target import named_leaves
+
+MOST_STORY = 12  # sentences shown
 
 
 class NormalisedDensity(Protocol):
@@ -52,9 +55,19 @@ class BaseFit(NamedTuple):
     story: tuple[str, ...] = ()  # what the fit did, in sentences for the summary
 
     def _repr_html_(self) -> str:
-        from thermocline.notebook import fit_html
+        rows = [
+            ("base", base_name(self.base)),
+            ("log ζ", f"{self.log_zeta:.6g} ({self.log_zeta_is})"),
+            ("gradients", f"{self.num_gradients:,}"),
+        ]
+        return html_of(Section("Base", (), rows, self.story[:MOST_STORY]))
 
-        return fit_html(self)
+
+def base_name(base: Any) -> str:
+    """A base in a few words: its own, where it has some, else its family and the number of its components."""
+    if hasattr(base, "description"):
+        return base.description
+    return f"{type(base).__name__} of {base.num_components}" if hasattr(base, "num_components") else type(base).__name__
 
 
 def check_base(base: NormalisedDensity, initial_position: Any) -> None:

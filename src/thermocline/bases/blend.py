@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases.base import NormalisedDensity
-from thermocline.pytree import pytree
+from thermocline.bases.base import NormalisedDensity, base_name
+from thermocline.support.pytree import pytree
 
 
 @pytree
@@ -33,6 +33,10 @@ class Blend:
         index = jax.random.categorical(key_choice, jnp.asarray(self.log_weights))
         draws = [base.sample(key) for base, key in zip(self.bases, keys, strict=True)]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves)[index], *draws)
+
+    @property
+    def description(self) -> str:
+        return " and ".join(map(base_name, self.bases))
 
     @property
     def scale_tril(self) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.linalg import solve_triangular
 
-from thermocline.pytree import pytree
+from thermocline.support.pytree import pytree
 
 
 @pytree

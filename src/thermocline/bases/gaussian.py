@@ -8,9 +8,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.linalg import solve_triangular
 
-from thermocline import linear
 from thermocline.bases.low_rank import LowRankGaussian
-from thermocline.pytree import pytree
+from thermocline.support import linear
+from thermocline.support.pytree import pytree
 
 
 @pytree

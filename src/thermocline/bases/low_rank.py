@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from thermocline.pytree import pytree
+from thermocline.support.pytree import pytree
 
 
 @pytree

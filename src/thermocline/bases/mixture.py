@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import NormalisedDensity
-from thermocline.pytree import pytree
+from thermocline.support.pytree import pytree
 
 SIZES = (1, 4, 16, 64)  # numbers of components to which mixtures are padded, so that sizes share programs
 

@@ -8,9 +8,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.scipy.special import gammaln
 
-from thermocline import linear
-from thermocline.errors import ThermoclineError
-from thermocline.pytree import pytree, static
+from thermocline.support import linear
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import pytree, static
 
 FEWEST_DEGREES = 2.0  # at which the variance is infinite
 

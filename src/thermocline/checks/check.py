@@ -6,9 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from thermocline.draws import Draws
-from thermocline.estimators import Estimate
-from thermocline.estimators.estimate import Batches
+from thermocline.estimators.batches import Batches
+from thermocline.records import Draws, Estimate
 
 Verdict = Literal["ok", "suspect", "failed"]
 

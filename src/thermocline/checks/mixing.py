@@ -3,10 +3,10 @@
 import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least, at_most
-from thermocline.draws import Draws
+from thermocline.estimators.batches import Batches, batches_for, disagreement_p_value
 from thermocline.estimators.convergence import difference_p_value, effective_size, pseudo_values, r_hat
-from thermocline.estimators.estimate import Batches, batches_for, disagreement_p_value
 from thermocline.estimators.evidence import influence_on_log_ratio, log_ratio
+from thermocline.records import Draws
 
 R_HAT_LIMITS = 1.1, 1.3  # of many short chains: with m half-chains R-hat is near sqrt(1 + m/ESS) at best
 SIZE_LIMITS = 100, 25

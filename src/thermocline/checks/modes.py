@@ -4,9 +4,8 @@ import numpy as np
 from scipy import stats
 
 from thermocline.checks.check import Check, Context, at_least
-from thermocline.estimators import Estimate
 from thermocline.estimators.convergence import APPRECIABLE, sojourns
-from thermocline.modes.census import Mode
+from thermocline.records import Estimate, Mode
 from thermocline.target import describe
 
 P_LIMITS = 1e-3, 1e-6

@@ -1,6 +1,6 @@
 """Estimators: NumPy functions from draws to numbers with errors."""
 
-from thermocline.estimators.estimate import Estimate, mean_error
+from thermocline.estimators.batches import mean_error
 from thermocline.estimators.evidence import log_evidence, log_ratio_of_means
 from thermocline.estimators.expectation import Interval, expectation, interval, quantile
 from thermocline.estimators.log_partition import (
@@ -13,6 +13,7 @@ from thermocline.estimators.log_partition import (
     log_partition_bounds,
     mean_log_ratio,
 )
+from thermocline.records import Estimate
 
 __all__ = [
     "Bounds",

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy import stats
 
-from thermocline.draws import Draws
-from thermocline.estimators.estimate import Batches, Estimate, mean_error
+from thermocline.estimators.batches import Batches, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.stages import has_stages
+from thermocline.records import Draws, Estimate
 
 APPRECIABLE = 0.02  # share of the target that an answer cannot do without
 THIN = np.e  # times the base that the target's density is, both normalised, where the base is thin

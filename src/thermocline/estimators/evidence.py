@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from thermocline.draws import Draws
-from thermocline.estimators.estimate import Batches, Estimate, batches_for, mean_error
+from thermocline.estimators.batches import Batches, batches_for, mean_error
 from thermocline.estimators.stages import bridge, has_stages, log_ratio_of_ends
+from thermocline.records import Draws, Estimate
 
 
 def log_evidence(draws: Draws, log_zeta: float, log_support: Estimate, batches: Batches | None = None) -> Estimate:

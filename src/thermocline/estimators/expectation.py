@@ -4,8 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.estimate import Batches, Estimate, batches_for, mean_error
+from thermocline.estimators.batches import Batches, batches_for, mean_error
 from thermocline.estimators.evidence import relative
+from thermocline.records import Estimate
 
 
 def expectation(values: np.ndarray, log_weight: np.ndarray, batches: Batches | None = None) -> Estimate:

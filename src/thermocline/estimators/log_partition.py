@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.draws import Draws
-from thermocline.estimators.estimate import Estimate, mean_error
+from thermocline.estimators.batches import mean_error
 from thermocline.estimators.evidence import log_ratio_of_means, relative
 from thermocline.estimators.expectation import expectation
+from thermocline.records import Draws, Estimate
 
 
 class Curve(NamedTuple):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from thermocline.draws import Draws
-from thermocline.estimators.estimate import Batches, Estimate, batches_for, mean_error
+from thermocline.estimators.batches import Batches, batches_for, mean_error
+from thermocline.records import Draws, Estimate
 
 MOST_ITERATIONS = 100
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from thermocline.draws import Draws
-from thermocline.estimators.estimate import Estimate, mean_error
+from thermocline.estimators.batches import mean_error
+from thermocline.records import Draws, Estimate
 
 
 def integrate_over_bins(draws: Draws, density: np.ndarray, *, num_bins: int = 64) -> Estimate:

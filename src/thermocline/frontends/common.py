@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.errors import ThermoclineError
-from thermocline.precision import to_numpy
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import to_numpy
 from thermocline.target import describe
 
 NUM_STARTS = 256

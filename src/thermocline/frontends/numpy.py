@@ -7,9 +7,9 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.errors import ThermoclineError
 from thermocline.frontends.host import call_host, differentiable, rowwise
-from thermocline.precision import cast, computing_in, to_numpy
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_position, describe
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.errors import ThermoclineError
 from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
-from thermocline.precision import cast, computing_in
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import cast, computing_in
 from thermocline.target import Labels, Target, named_leaves
 
 

@@ -15,10 +15,10 @@ from jax.tree_util import Partial
 from scipy.special import gammaln
 
 from thermocline.bases import Base
-from thermocline.errors import ThermoclineError
 from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
 from thermocline.frontends.host import call_host
-from thermocline.precision import computing_in
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import computing_in
 from thermocline.target import Labels, Target
 
 

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.errors import ThermoclineError
 from thermocline.frontends.common import first_position
 from thermocline.frontends.host import call_host, differentiable, rowwise
 from thermocline.frontends.stan_build import Library, library_of, stanc
 from thermocline.frontends.stan_caveats import caveats_of
-from thermocline.precision import computing_in
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import computing_in
 from thermocline.target import Target
 
 CANONICAL = "includes,strip-comments,deprecations,braces"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import jax
 
-from thermocline.errors import ThermoclineError
 from thermocline.frontends.common import needs
+from thermocline.support.errors import ThermoclineError
 
 SHIM = Path(__file__).with_name("stan_shim.cpp")
 PLACEHOLDER = "thermocline_model_name"

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline import linear
 from thermocline.bases import Base, BaseFit, Gaussian, check_base
-from thermocline.errors import ThermoclineError
 from thermocline.many.program import at
-from thermocline.precision import cast, to_numpy
+from thermocline.support import linear
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import cast, to_numpy
 
 
 class Bases(NamedTuple):

@@ -12,16 +12,16 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import BaseFit, NormalisedDensity
-from thermocline.bidirectional import log_mean, reverse_run
-from thermocline.errors import ThermoclineError
 from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults
 from thermocline.many.sample import group_size_for, sample_many, seeds_of
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Mover
+from thermocline.opinions.bidirectional import log_mean, reverse_run
 from thermocline.paths import Path
-from thermocline.precision import cast, computing_in, to_numpy
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target
 
 NUM_CHAINS = 4  # that runs up are spread over

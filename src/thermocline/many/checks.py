@@ -4,8 +4,8 @@ import numpy as np
 
 from thermocline.checks import Check, verdict_of
 from thermocline.checks.check import at_least, at_most
-from thermocline.estimators import Estimate
 from thermocline.estimators.convergence import difference_p_value
+from thermocline.records import Estimate
 
 P_LIMITS = 1e-3, 1e-6  # those of a single target's checks
 BIAS_LIMITS = 0.5, 2.0  # of the joint log evidence, in its own errors

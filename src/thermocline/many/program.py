@@ -10,14 +10,13 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from thermocline.bases import centres_of, fresh_draws, initial_scale
-from thermocline.draws import Draws
+from thermocline.engine.program import calls_back, first_tuning
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, metric_of
 from thermocline.paths import Path
-from thermocline.program import calls_back, first_tuning
-from thermocline.pytree import pytree, static
-from thermocline.result import BaseDraws
+from thermocline.records import BaseDraws, Draws
+from thermocline.support.pytree import pytree, static
 
 
 @pytree

@@ -8,23 +8,22 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from thermocline.assemble import assemble
 from thermocline.checks import Check, Verdict, verdict_of
-from thermocline.draws import Draws
-from thermocline.errors import ThermoclineError
-from thermocline.estimators import Estimate
-from thermocline.estimators.estimate import batches_of_groups
+from thermocline.engine.explore import Exploration
+from thermocline.engine.loop import Outcome
+from thermocline.engine.prepare import CERTAIN
+from thermocline.estimators.batches import batches_of_groups
 from thermocline.estimators.evidence import log_ratio_of_means
-from thermocline.explore import Exploration
 from thermocline.many.checks import check_sum, check_targets
 from thermocline.many.program import Paths, at
 from thermocline.many.run import Runs
 from thermocline.methods import Method
 from thermocline.paths import Path
-from thermocline.precision import cast, computing_in
-from thermocline.prepare import CERTAIN
-from thermocline.result import Result
-from thermocline.run import Outcome
+from thermocline.records import Draws, Estimate, Phases
+from thermocline.results.assemble import assemble
+from thermocline.results.result import Result
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import cast, computing_in
 
 DROPPED = "the draws of the parameters were not kept; call sample_many with positions=True for what needs them."
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
@@ -36,7 +35,7 @@ class Settings(NamedTuple):
     method: Method
     precision: str
     num_steps: int  # of every chain, from the first climb on
-    seconds: dict[str, float]  # a target's share
+    seconds: Phases  # of all targets together
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +131,7 @@ class ManyResults:
 
     def summary(self) -> str:
         """The joint answer, what it rests on, and the worst targets by index, as a table for people."""
-        from thermocline.many.summary import summary_text
+        from thermocline.report.many import summary_text
 
         return summary_text(self)
 
@@ -161,7 +160,7 @@ class ManyResults:
 
     def _result(self, place: int) -> Result:
         """The Result as `tc.sample` assembles it; without parameters where their draws were not kept."""
-        run, (method, precision, num_steps, seconds) = at(self.runs, place), self.settings
+        run, (method, precision, num_steps, _) = at(self.runs, place), self.settings
         kept, index = run.draws, int(self.index[place])
         has_positions = kept.position.shape[-1] > 0
         with computing_in(precision):
@@ -169,10 +168,10 @@ class ManyResults:
             path, method = cast((Path(path.target, path.base, run.log_zeta), method), precision)
             if not has_positions:
                 kept = kept._replace(position=np.zeros((*kept.log_ratio.shape, path.dimension)))
-            outcome = Outcome(kept, run.tuning, run.states, num_steps, seconds, int(run.warmup_gradients))
+            outcome = Outcome(kept, run.tuning, run.states, num_steps, Phases(), int(run.warmup_gradients))
             went = Exploration(path, outcome, run.base_draws, log_support(run.support))
-            fitting = {"num_gradients": {}, "story": [f"target {index} of a call of sample_many"]}
-            result = assemble(went, method, int(run.seed), precision, None, fitting)
+            story = (f"target {index} of a call of sample_many",)
+            result = assemble(went, method, int(run.seed), precision, None, story=story)
         if not has_positions:
             result = without_parameters(result, run.draws)
         if index in self.known_checks:

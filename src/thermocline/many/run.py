@@ -12,7 +12,18 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from thermocline.draws import Array, Draws
+from thermocline.engine.loop import (
+    BUFFER_BYTES,
+    MOST_STEPS_A_CHUNK,
+    ChunkSize,
+    Timer,
+    concatenate,
+    no_draws,
+    to_chains,
+    with_chunk,
+)
+from thermocline.engine.plan import MOST_RAMPS, PHASES, RAMP, SAMPLING, WARMUP, warmup_rounds
+from thermocline.engine.progress import Reporter
 from thermocline.many.program import (
     Paths,
     Start,
@@ -29,11 +40,9 @@ from thermocline.many.program import (
 from thermocline.methods import AnnealedImportance, Method
 from thermocline.methods.tuning import Tuning
 from thermocline.paths import Path
-from thermocline.precision import to_numpy
-from thermocline.progress import Reporter
-from thermocline.result import BaseDraws
-from thermocline.run import BUFFER_BYTES, MOST_STEPS_A_CHUNK, Pace, Watch, concatenate, no_draws, to_chains, with_chunk
-from thermocline.schedule import CLIMB, MOST_CLIMBS, PHASES, SAMPLING, WARMUP, warmup_rounds
+from thermocline.records import BaseDraws, Draws
+from thermocline.records.draws import Array
+from thermocline.support.precision import to_numpy
 
 NUM_BASE_DRAWS = 512  # a target
 NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains of a target
@@ -62,14 +71,14 @@ class Plan(NamedTuple):
         return max(NUM_KEPT // self.num_chains, 8)
 
     @property
-    def climb_steps(self) -> int:
+    def ramp_steps(self) -> int:
         """Of a round of the first climb."""
         return max(4, 64 // self.num_chains)
 
     @property
     def first_warmup_step(self) -> int:
         """After the longest climb there can be: keys must not depend on how long it was."""
-        return MOST_CLIMBS * self.climb_steps
+        return MOST_RAMPS * self.ramp_steps
 
     @property
     def first_sampling_step(self) -> int:
@@ -94,7 +103,7 @@ class Runs(NamedTuple):
     draws: Draws  # (target, chain, draw)
 
 
-class Standing(NamedTuple):
+class RunState(NamedTuple):
     """A group on its way."""
 
     tuning: Tuning
@@ -107,11 +116,11 @@ class Course(NamedTuple):
 
     program: Callable[..., Any]
     plan: Plan
-    pace: Pace
-    watch: Watch
+    pace: ChunkSize
+    timer: Timer
     reporter: Reporter
 
-    def chunks(self, phase: int, standing: Standing, first_step: int, length: int) -> Iterator[tuple[Any, int, Draws]]:
+    def chunks(self, phase: int, standing: RunState, first_step: int, length: int) -> Iterator[tuple[Any, int, Draws]]:
         """Take `length` steps; yields the states, how many steps there were before this chunk, and its draws.
 
         The draws' leading axes are (target and chain together, draw), as the functions of one run have them.
@@ -119,7 +128,7 @@ class Course(NamedTuple):
         states, offset = standing.states, 0
         while offset < length:
             count = min(self.pace.steps, length - offset)
-            with self.watch.timing(PHASES[phase]):
+            with self.timer.timing(PHASES[phase]):
                 states, buffer = self.program(standing.tuning, states, first_step + offset, count)
                 chunk = to_chains(
                     Draws(
@@ -127,8 +136,8 @@ class Course(NamedTuple):
                     ),
                     count,
                 )
-            self.pace.learn(count, self.watch.last)
-            self.reporter.advance(0 if phase == CLIMB else count, int(chunk.num_gradients.sum()))
+            self.pace.learn(count, self.timer.last)
+            self.reporter.advance(0 if phase == RAMP else count, int(chunk.num_gradients.sum()))
             yield states, offset, chunk
             offset += count
 
@@ -157,10 +166,10 @@ class Group(NamedTuple):
 
 
 def begin_group(
-    shared_key: jax.Array, seeds: np.ndarray, paths: Paths, plan: Plan, watch: Watch, reporter: Reporter
+    shared_key: jax.Array, seeds: np.ndarray, paths: Paths, plan: Plan, timer: Timer, reporter: Reporter
 ) -> Group:
     """Draw from the bases, place the chains, and compile the first steps: a pilot's only if there is warm-up."""
-    with watch.timing("compile"):
+    with timer.timing("compile"):
         keys, method = keys_of(seeds), plan.first_method
         start = start_group(keys, method, paths, num_chains=plan.num_chains, num_draws=NUM_BASE_DRAWS)
         paths = Paths(Path(paths.path.target, paths.path.base, start.log_zeta), paths.is_shared)
@@ -168,7 +177,7 @@ def begin_group(
     capacity = int(np.clip(BUFFER_BYTES / (8 * len(seeds) * plan.num_chains * row), 1, MOST_STEPS_A_CHUNK))
     advance = partial(advance_group, shared_key, keys, capacity=capacity, mesh=target_mesh(len(seeds), paths))
     num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
-    course = Course(advance, plan, Pace(plan.chunk_size, capacity), watch, reporter)
+    course = Course(advance, plan, ChunkSize(plan.chunk_size, capacity), timer, reporter)
     group = Group(seeds, keys, paths, start, num_inside, advance, course)
     if method is not plan.method and plan.num_warmup == 0:
         return handed_over(group, start.tuning)
@@ -178,12 +187,12 @@ def begin_group(
 def compiled(group: Group, method: Method, tuning: Tuning, states: Any) -> Group:
     """The group at these states, with the compiled steps of a method."""
     course = group.course
-    with course.watch.timing("compile"):
+    with course.timer.timing("compile"):
         mesh = target_mesh(len(group.seeds), group.paths)
         states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("targets")))  # as steps return them
         program = partial(group.advance, method, group.paths)
         jax.block_until_ready(program(tuning, states, 0, 0))
-    course = course._replace(program=program, pace=Pace(course.plan.chunk_size, course.pace.capacity))
+    course = course._replace(program=program, pace=ChunkSize(course.plan.chunk_size, course.pace.capacity))
     return group._replace(start=group.start._replace(tuning=tuning, states=states), course=course)
 
 
@@ -200,9 +209,9 @@ def handed_over(group: Group, learned: Tuning) -> Group:
 def finish_group(group: Group) -> Runs:
     """Climb, warm up, freeze and sample."""
     plan = group.course.plan
-    standing = Standing(group.start.tuning, group.start.states, np.zeros(len(group.seeds), int))
+    standing = RunState(group.start.tuning, group.start.states, np.zeros(len(group.seeds), int))
     if plan.num_warmup > 0:
-        standing = climb(group.course, standing, group.is_usable)
+        standing = ramp(group.course, standing, group.is_usable)
     step, lengths = plan.first_warmup_step, warmup_rounds(plan.num_warmup)
     for index, length in enumerate(lengths):
         standing = take_round(group.course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
@@ -217,33 +226,33 @@ def finish_group(group: Group) -> Runs:
     return to_numpy(Runs(group.seeds, *known, standing.tuning, chunks[-1][0], standing.warmup_gradients, draws))
 
 
-def climb(course: Course, standing: Standing, is_usable: np.ndarray) -> Standing:
+def ramp(course: Course, standing: RunState, is_usable: np.ndarray) -> RunState:
     """Until every target that can be sampled has been up its path; those that have rest meanwhile."""
-    steps = course.plan.climb_steps
-    for index in range(MOST_CLIMBS):
+    steps = course.plan.ramp_steps
+    for index in range(MOST_RAMPS):
         learning = standing.tuning.learning
-        is_climbing = is_usable & (learning is not None and ~np.asarray(learning.window.is_open))
-        if not is_climbing.any():
+        is_ramping = is_usable & (learning is not None and ~np.asarray(learning.window.is_open))
+        if not is_ramping.any():
             break
-        after = take_round(course, CLIMB, standing, index * steps, steps, is_last=False)
-        tuning, states = (where_active(is_climbing, new, old) for new, old in zip(after[:2], standing[:2], strict=True))
+        after = take_round(course, RAMP, standing, index * steps, steps, is_last=False)
+        tuning, states = (where_active(is_ramping, new, old) for new, old in zip(after[:2], standing[:2], strict=True))
         states = jax.tree.map(lambda new, old: jax.device_put(new, old.sharding), states, after.states)
-        standing = Standing(tuning, states, np.where(is_climbing, after.warmup_gradients, standing.warmup_gradients))
+        standing = RunState(tuning, states, np.where(is_ramping, after.warmup_gradients, standing.warmup_gradients))
     return standing
 
 
 def take_round(
-    course: Course, phase: int, standing: Standing, first_step: int, length: int, *, is_last: bool
-) -> Standing:
+    course: Course, phase: int, standing: RunState, first_step: int, length: int, *, is_last: bool
+) -> RunState:
     """A round of warm-up, and what is learned from its share of the draws."""
     kept, gradients, states = None, standing.warmup_gradients, standing.states
     for states, offset, chunk in course.chunks(phase, standing, first_step, length):  # noqa: B007
         kept = with_chunk(no_draws(chunk, course.plan.num_kept) if kept is None else kept, chunk, offset, length)
         gradients = gradients + chunk.num_gradients.reshape(len(gradients), -1).sum(axis=1)
     assert kept is not None, "a round has steps"
-    with course.watch.timing("adapt"):
+    with course.timer.timing("adapt"):
         tuning = adapt_group(course.plan.first_method, standing.tuning, course.by_target(kept), is_last)
-        return Standing(jax.block_until_ready(tuning), states, gradients)
+        return RunState(jax.block_until_ready(tuning), states, gradients)
 
 
 def count_support(group: Group) -> np.ndarray:

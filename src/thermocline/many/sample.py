@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from thermocline.api import _check_options
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
-from thermocline.errors import ThermoclineError, ThermoclineWarning
-from thermocline.explore import Lengths, keys_of
+from thermocline.engine.explore import Lengths, keys_of
+from thermocline.engine.loop import Timer
+from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.many.bases import resolve_bases
 from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults, Settings
@@ -21,10 +23,8 @@ from thermocline.many.run import NUM_BASE_DRAWS, Plan, Runs, begin_group, finish
 from thermocline.methods import AnnealedImportance, GibbsTempering, Method, Piloted
 from thermocline.methods.annealed_importance import checked_betas
 from thermocline.paths import Path
-from thermocline.precision import cast, computing_in, to_numpy
-from thermocline.progress import Reporter, reporter_for
-from thermocline.run import Watch
-from thermocline.sample import _check_options
+from thermocline.support.errors import ThermoclineError, ThermoclineWarning
+from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_position, dimension, named_leaves
 
 GROUP_SIZE = 32  # targets at once, on a CPU; for any number of them the same, because width changes rounding
@@ -90,11 +90,11 @@ def run_groups(
 ) -> ManyResults:
     """One group after another, gathered; the last is filled up with other targets, whose results are dropped."""
     number = len(paths.path.log_zeta)
-    watch, gathered, known_checks = Watch(), None, {}
-    settings = Settings(plan.method, precision, plan.num_steps, watch.seconds)
+    timer, gathered, known_checks = Timer(), None, {}
+    settings = Settings(plan.method, precision, plan.num_steps, timer.seconds)
     reporter.phase("compiling", None)
     for group in groups:
-        begun = begin_group(keys_of(seed)[2], seeds_of(seed, group), paths.take(group), plan, watch, reporter)
+        begun = begin_group(keys_of(seed)[2], seeds_of(seed, group), paths.take(group), plan, timer, reporter)
         if group[0] == 0:
             reporter.phase(f"{number} targets", len(groups) * (plan.num_warmup + plan.num_draws))
         own = slice(group[0], min(group[0] + len(group), number))
@@ -105,7 +105,7 @@ def run_groups(
         if gathered is None:
             gathered = jax.tree.map(lambda new: np.empty((number, *new.shape[1:]), new.dtype), runs)
         jax.tree.map(lambda rows, new: rows.__setitem__(own, new), gathered, runs)  # noqa: B023
-    settings = settings._replace(seconds={name: spent / number for name, spent in watch.seconds.items()})
+    settings = settings._replace(seconds=timer.seconds)
     assert gathered is not None, "there is at least one target"
     return ManyResults(gathered, paths, settings, np.arange(number), known_checks)
 

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover, Scale
-from thermocline.paths import AtTemperature, Path, Point, Rungs
+from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.paths.reweighting import Curve
-from thermocline.pytree import field, pytree, static
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree, static
 
 MOST_STEPS = 20  # of a leg, in units of what it takes on average; a run that needs more is given up
 
@@ -67,11 +67,11 @@ class AdiabaticMonteCarlo:
 
     def tuned(self, tuning: Tuning) -> "tuple[AdiabaticMonteCarlo, Tuning]":
         curve = curve_of(tuning)
-        law = Rungs(equidistant_betas(curve, self.num_legs + 1), group=1)
+        law = TemperatureSchedule(equidistant_betas(curve, self.num_legs + 1), group=1)
         return replace(self, curve=curve), tuning._replace(law=law, learning=None)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        law = Rungs(jnp.linspace(0.0, 1.0, self.num_legs + 1), group=1)
+        law = TemperatureSchedule(jnp.linspace(0.0, 1.0, self.num_legs + 1), group=1)
         return tune.initial_tuning(self.mover, metric, law, base_log_ratio)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:

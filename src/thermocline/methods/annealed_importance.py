@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.draws import Draw, Draws
-from thermocline.errors import ThermoclineError
 from thermocline.methods import tuning as tune
 from thermocline.methods.annealing import anneal
 from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, rounded_up, thermodynamic_length
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
-from thermocline.paths import Path, Rungs, sigmoidal_betas
-from thermocline.pytree import field, pytree, static
+from thermocline.paths import Path, TemperatureSchedule, sigmoidal_betas
+from thermocline.records import Draw, Draws
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import field, pytree, static
 
 STAGES_A_LENGTH = 4.0  # stages for each squared unit of thermodynamic length: log weights then vary by about a half
 FEWEST, MOST = 16, 4096
@@ -67,11 +67,11 @@ class AnnealedImportance:
             curve = curve_of(tuning)
             wanted = STAGES_A_LENGTH * thermodynamic_length(curve) ** 2
             betas = equidistant_betas(curve, self.num_temperatures or rounded_up(wanted, FEWEST, MOST))
-        return self, tuning._replace(law=Rungs(betas, group=1), learning=None)
+        return self, tuning._replace(law=TemperatureSchedule(betas, group=1), learning=None)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
         betas = sigmoidal_betas(self.num_temperatures or 100) if self.betas is None else self.betas
-        law = Rungs(jnp.asarray(betas), group=1)
+        law = TemperatureSchedule(jnp.asarray(betas), group=1)
         return tune.initial_tuning(self.mover, metric, law, base_log_ratio)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:

@@ -5,12 +5,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
-from thermocline.pytree import field, pytree, static
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree, static
 
 NUM_BINS = 16  # of the bias, between the two plateaus of beta
 STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.jump import jump
 from thermocline.methods.tuning import Tuning
@@ -22,7 +21,8 @@ from thermocline.paths import (
     Point,
     sigmoidal_betas,
 )
-from thermocline.pytree import field, pytree, static
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree, static
 
 
 def learned_bias(num_knots: int = 33) -> Learned:

@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from thermocline.draws import Draw, Draws
-from thermocline.errors import ThermoclineError
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import learned_bias, record
 from thermocline.methods.jump import jump
@@ -23,7 +21,9 @@ from thermocline.paths import (
     Point,
     control_at,
 )
-from thermocline.pytree import field, pytree, static
+from thermocline.records import Draw, Draws
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import field, pytree, static
 
 
 @pytree

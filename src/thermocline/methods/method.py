@@ -4,10 +4,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
+from thermocline.records import Draw, Draws
 
 
 class Method(Protocol):

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.annealed_importance import checked_betas
 from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, rounded_up, thermodynamic_length
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Path, Point, Rungs, sigmoidal_betas, tempered
-from thermocline.pytree import field, pytree, static
+from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule, sigmoidal_betas, tempered
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree, static
 
 FEWEST, MOST = 4, 256  # replicas
 SMALLEST_BARRIER = 1e-3  # between neighbours, so that temperatures that always swap stay apart
@@ -128,9 +128,9 @@ class ParallelTempering:
         return tuning._replace(law=replace(tuning.law, betas=betas, barrier=jnp.sum(rejections)))
 
 
-def unmeasured(betas: jax.Array) -> Rungs:
+def unmeasured(betas: jax.Array) -> TemperatureSchedule:
     """Temperatures with a barrier yet to be measured."""
-    return Rungs(betas, barrier=jnp.zeros((), betas.dtype))
+    return TemperatureSchedule(betas, barrier=jnp.zeros((), betas.dtype))
 
 
 def stage_log_weights(betas: jax.Array, log_ratio: jax.Array) -> jax.Array:

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 
 from thermocline.bases import fresh_draws
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.annealing import TROUBLED
 from thermocline.methods.pilot import pilot_with
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Path, Point, Rungs
-from thermocline.pytree import field, pytree, static
+from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree, static
 
 LOWEST = -1e10  # stands for a log ratio of -inf, which BlackJAX would multiply by a temperature of zero
 SMALLEST_GAP = 1e-6  # between temperatures; a base that partly misses the support would stop the climb at 0
@@ -61,7 +61,7 @@ class SequentialMonteCarlo:
 
     def tuned(self, tuning: Tuning) -> "tuple[SequentialMonteCarlo, Tuning]":
         ends = jnp.array([0.0, 1.0], tuning.step_size.dtype)  # every group chooses its own between them
-        return self, tuning._replace(law=Rungs(ends, group=self.num_particles), learning=None)
+        return self, tuning._replace(law=TemperatureSchedule(ends, group=self.num_particles), learning=None)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
         return self.tuned(tune.initial_tuning(self.mover, metric, None, base_log_ratio))[1]

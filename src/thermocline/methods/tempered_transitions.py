@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.annealed_importance import checked_betas
 from thermocline.methods.annealing import Annealed, at_start, moved
@@ -14,7 +13,8 @@ from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, r
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Path, Point, sigmoidal_betas, tempered
-from thermocline.pytree import field, pytree, static
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree, static
 
 STAGES_A_LENGTH = 4.0  # as for annealed importance sampling
 FEWEST, MOST = 16, 4096

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from thermocline.draws import Draws
-from thermocline.errors import ThermoclineError
 from thermocline.movers import Metric, Mover, metric_of
 from thermocline.paths.laws import Learned, Window
 from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
+from thermocline.records import Draws
+from thermocline.support.errors import ThermoclineError
 
 NUM_NODES = 13  # of the step size along beta
 STRIDE = 1.5  # of the first climb, in thermodynamic length
@@ -31,7 +31,7 @@ class Tuning(NamedTuple):
     learning: Learning | None  # None where the law is fixed
 
     @property
-    def is_climbing(self) -> bool:
+    def is_ramping(self) -> bool:
         """Whether chains are still on their first way up; asked between rounds, on the host."""
         return self.learning is not None and not bool(self.learning.window.is_open)
 

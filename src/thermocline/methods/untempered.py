@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 
-from thermocline.draws import Draw, Draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Path, Point
-from thermocline.pytree import field, pytree
+from thermocline.records import Draw, Draws
+from thermocline.support.pytree import field, pytree
 
 
 @pytree

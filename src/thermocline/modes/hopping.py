@@ -16,10 +16,10 @@ from scipy.spatial import KDTree
 from thermocline.bases import Gaussian
 from thermocline.bases.blend import Blend
 from thermocline.bases.constellation import Constellation
-from thermocline.bases.optimise import Optima, curvature_at
-from thermocline.modes.local_mixture import conditioned, moments
+from thermocline.fits.optimise import Optima, curvature_at
+from thermocline.modes.local_fits import conditioned, moments
 from thermocline.modes.search import GROUP
-from thermocline.precision import to_numpy
+from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 MOST_HOPS = 128

@@ -11,8 +11,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from thermocline.bases import fresh_draws
-from thermocline.bases.optimise import CURVATURE_BYTES, Curvature, Optima, are_optima, climb, curvature_at
-from thermocline.precision import to_numpy
+from thermocline.fits.optimise import CURVATURE_BYTES, Curvature, Optima, are_optima, climb, curvature_at
+from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 NEAREST, WIDEST = 0.5, 10.0  # spread of starts about the initial position, in each coordinate

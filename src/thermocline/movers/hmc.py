@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from thermocline.movers.metric import Scale
 from thermocline.movers.mover import Density, Keys, Move
-from thermocline.pytree import pytree, static
+from thermocline.support.pytree import pytree, static
 
 DIVERGENCE_THRESHOLD = 1000.0
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from thermocline import linear
+from thermocline.support import linear
 
 
 class Scale(NamedTuple):

@@ -1,7 +1,7 @@
 """The path from base to target, the laws of beta along it, and the control map u to beta."""
 
 from thermocline.paths.control import ControlMap, Extended, ExtendedPoint, Logistic, Monotone, control_at
-from thermocline.paths.laws import Continuous, Ladder, Law, Learned, Neighbours, Rungs, sigmoidal_betas
+from thermocline.paths.laws import Continuous, Ladder, Law, Learned, Neighbours, TemperatureSchedule, sigmoidal_betas
 from thermocline.paths.path import AtTemperature, Path, Point, tempered
 
 LAWS: dict[str, type] = {"continuous": Continuous, "ladder": Ladder}
@@ -21,7 +21,7 @@ __all__ = [
     "Neighbours",
     "Path",
     "Point",
-    "Rungs",
+    "TemperatureSchedule",
     "control_at",
     "sigmoidal_betas",
     "tempered",

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from thermocline.paths.laws import Law
 from thermocline.paths.path import Path, Point, tempered
-from thermocline.pytree import pytree, static
+from thermocline.support.pytree import pytree, static
 
 
 class ControlMap(Protocol):

@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.errors import ThermoclineError
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
 from thermocline.paths.reweighting import Curve
-from thermocline.pytree import pytree, static
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import pytree, static
 
 
 class Law(Protocol):
@@ -167,7 +167,7 @@ class Neighbours(Ladder):
 
 
 @pytree
-class Rungs:
+class TemperatureSchedule:
     """Inverse temperatures that a method visits in order, or holds all at once: a schedule, and not a law of beta.
 
     No single draw knows both ends of the path. Every `group` draws in a row are one piece, independent of all other

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import NormalisedDensity
-from thermocline.pytree import pytree
+from thermocline.support.pytree import pytree
 from thermocline.target import Target
 
 

@@ -4,7 +4,6 @@ A section is a file with a function from a Result to `Section`, and one line her
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from thermocline.report.answer import answer
 from thermocline.report.base import base
@@ -13,11 +12,9 @@ from thermocline.report.posterior import posterior
 from thermocline.report.run import run
 from thermocline.report.temperature import temperature
 from thermocline.report.trust import trust
+from thermocline.results.result import Result
 
-if TYPE_CHECKING:
-    from thermocline.result import Result
-
-SECTIONS: dict[str, Callable[["Result"], Section]] = {
+SECTIONS: dict[str, Callable[[Result], Section]] = {
     "What is the answer?": answer,
     "Can I trust it?": trust,
     "What does the posterior look like?": posterior,

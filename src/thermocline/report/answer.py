@@ -1,27 +1,25 @@
 """What is the answer: log Z as it settled, and the parameters."""
 
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thermocline import estimators, summary
-from thermocline.draws import Draws
+from thermocline import estimators
+from thermocline.records import Draws
+from thermocline.report import summary
 from thermocline.report.drawing import BASE, FAINT, TARGET, drawing, figure
 from thermocline.report.page import Figure, Section
-
-if TYPE_CHECKING:
-    from thermocline.result import Result
+from thermocline.results.result import Result
 
 NUM_LOOKS, MOST_MODES = 12, 10
 
 
-def answer(result: "Result") -> Section:
+def answer(result: Result) -> Section:
     table = summary.answer_table(result)
     tables = table._replace(rows=table.rows[1:]), summary.parameters_table(result)  # the verdict is the headline
     return Section(figures=(*evidence_against_work(result), *masses(result)), tables=tables)
 
 
-def evidence_against_work(result: "Result") -> tuple[Figure, ...]:
+def evidence_against_work(result: Result) -> tuple[Figure, ...]:
     """Log Z with its error from the first part of the draws, for growing parts."""
     final = result.log_evidence
     num_draws = result.draws.log_ratio.shape[1]
@@ -52,7 +50,7 @@ def evidence_against_work(result: "Result") -> tuple[Figure, ...]:
         return (figure(canvas, caption),)
 
 
-def masses(result: "Result") -> tuple[Figure, ...]:
+def masses(result: Result) -> tuple[Figure, ...]:
     """The mass of each of the heaviest modes, from the chains and from its own fit."""
     modes = result.modes[:MOST_MODES]
     if len(modes) < 2:

@@ -1,27 +1,24 @@
 """Was the base any good: divergences, and its marginals against the target's."""
 
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thermocline import summary
 from thermocline.estimators.evidence import relative
+from thermocline.report import summary
 from thermocline.report.drawing import BASE, TARGET, drawing, figure, range_of, shortened, weighted_histogram
 from thermocline.report.page import Figure, Section
-
-if TYPE_CHECKING:
-    from thermocline.result import Result
+from thermocline.results.result import Result
 
 MOST_COORDINATES = 6
 CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
 
 
-def base(result: "Result") -> Section:
+def base(result: Result) -> Section:
     if result.law is None:
         return Section(("This method uses the base only as a place to start from.",), _marginals(result))
     if not result.is_joint:
-        said = f"{result.info['method'].split('(')[0]} weighs no draw for base and target both: no divergences."
-        return Section((said, *result.info["fitting"]["story"]), _marginals(result))
+        said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."
+        return Section((said, *result.info.story), _marginals(result))
     there, back = result.kl_base_to_target, result.kl_target_to_base
     total = there.value + back.value
     word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"
@@ -29,11 +26,10 @@ def base(result: "Result") -> Section:
         f"The base ({summary.base_name(result.continuation.base)}) is {word} the target: the KL divergence from base "
         f"to target is {there} nats, from target to base {back}."
     )
-    story = tuple(result.info["fitting"]["story"])
-    return Section((said, *story), _marginals(result))
+    return Section((said, *result.info.story), _marginals(result))
 
 
-def _marginals(result: "Result") -> tuple[Figure, ...]:
+def _marginals(result: Result) -> tuple[Figure, ...]:
     """The coordinates in which base and target differ most, as they were sampled."""
     weight = np.nan_to_num(relative(result.draws.log_weight_target)[0])
     positions, fresh = result.draws.position, result.base_draws.position

@@ -4,16 +4,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thermocline.extras import require
 from thermocline.report.drawing import FAINT, TARGET, shortened, styled
+from thermocline.results.compare import Comparison
+from thermocline.support.optional import require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from thermocline.compare import Comparison
 
-
-def figure_of_comparison(comparison: "Comparison") -> "Figure":
+def figure_of_comparison(comparison: Comparison) -> "Figure":
     """Log evidences relative to the best with 95% intervals, and probabilities of the models."""
     require("report", "the plot", "matplotlib")
     from matplotlib.figure import Figure

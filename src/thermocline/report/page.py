@@ -5,14 +5,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from thermocline.errors import ThermoclineError
-from thermocline.summary import COLOURS, MEANING
-from thermocline.summary import Section as Table
+from thermocline.report.summary import MEANING
+from thermocline.results.result import Result
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.tables import COLOURS
+from thermocline.support.tables import Section as Table
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-    from thermocline.result import Result
 
 
 class Figure(NamedTuple):
@@ -31,7 +31,7 @@ class Section(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
-def write_page(result: "Result", path: str | Path, sections: "dict[str, Callable[[Result], Section]]") -> Path:
+def write_page(result: Result, path: str | Path, sections: "dict[str, Callable[[Result], Section]]") -> Path:
     """Write the page, whole or not at all."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

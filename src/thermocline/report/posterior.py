@@ -1,13 +1,12 @@
 """What does the posterior look like: the modes, on a map, then marginals and pairs."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from thermocline import summary
-from thermocline.bases.weighted import systematic_resample
-from thermocline.modes.census import basins
-from thermocline.precision import computing_in, to_numpy
+from thermocline.estimators.resampling import systematic_resample
+from thermocline.modes.table import basins
+from thermocline.report import summary
 from thermocline.report.drawing import (
     FAINT,
     GREY,
@@ -20,9 +19,8 @@ from thermocline.report.drawing import (
     styled,
 )
 from thermocline.report.page import Figure, Section
-
-if TYPE_CHECKING:
-    from thermocline.result import Result
+from thermocline.results.result import Result
+from thermocline.support.precision import computing_in, to_numpy
 
 MOST_MARGINALS, MOST_PAIRS = 12, 4
 
@@ -35,7 +33,7 @@ class Cloud(NamedTuple):
     mode: np.ndarray  # rank by mass; all 0 where there was no census
 
 
-def posterior(result: "Result") -> Section:
+def posterior(result: Result) -> Section:
     cloud = cloud_of(result)
     figures = (*census_map(result, cloud), *marginals(cloud), *pairs(cloud))
     number = len(result.modes)
@@ -46,7 +44,7 @@ def posterior(result: "Result") -> Section:
     return Section((said, *more), figures, (summary.modes_table(result),))
 
 
-def cloud_of(result: "Result") -> Cloud:
+def cloud_of(result: Result) -> Cloud:
     """As many draws as a scatter may hold, the same in all figures."""
     draws = result.draws
     index = systematic_resample(draws.log_weight_target.ravel(), MOST_POINTS, 0)
@@ -55,26 +53,26 @@ def cloud_of(result: "Result") -> Cloud:
     columns = [values.reshape(values.shape[0] * values.shape[1], -1)[index] for values in result.parameters.values()]
     flat = np.concatenate(columns, axis=1).astype(float)
     mode = np.zeros(len(index), int)
-    if result.known_modes is not None:
+    if result.mode_table is not None:
         with computing_in("float64"):
-            basin = to_numpy(basins(result.known_modes.fits, position))
+            basin = to_numpy(basins(result.mode_table.fits, position))
         mode = _ranks(result)[basin]
     return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
 
 
-def _ranks(result: "Result") -> np.ndarray:
+def _ranks(result: Result) -> np.ndarray:
     """The place of every known mode in the census, which lists the heaviest first."""
-    assert result.known_modes is not None
+    assert result.mode_table is not None
     by_density = {mode.log_density: rank for rank, mode in reversed(list(enumerate(result.modes)))}
-    return np.array([by_density.get(float(value), 0) for value in result.known_modes.log_density])
+    return np.array([by_density.get(float(value), 0) for value in result.mode_table.log_density])
 
 
-def census_map(result: "Result", cloud: Cloud) -> tuple[Figure, ...]:
+def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
     """Draws and modes in the plane that shows them best, where there is more than a line to show."""
     dimension = cloud.position.shape[1]
-    if dimension < 2 or result.known_modes is None:
+    if dimension < 2 or result.mode_table is None:
         return ()
-    centres = result.known_modes.location
+    centres = result.mode_table.location
     origin, axes_of_plane, words = plane(cloud.position, centres, summary.component_names(result.unconstrained))
     points, tops = ((array - origin) @ axes_of_plane.T for array in (cloud.position, centres))
     ranks = _ranks(result)

@@ -1,6 +1,5 @@
 """Did temperature mix: beta over time, where it was, journeys by chain, and the partition function."""
 
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,18 +8,16 @@ from thermocline.estimators.stages import has_stages
 from thermocline.paths import Ladder, Learned
 from thermocline.report.drawing import BASE, MODES, TARGET, count_on, drawing, figure
 from thermocline.report.page import Figure, Section
-
-if TYPE_CHECKING:
-    from thermocline.result import Result
+from thermocline.results.result import Result
 
 MOST_CHAINS, MOST_STEPS = 4, 250
 BAND = 0.75  # of the height of a chain
 
 
-def temperature(result: "Result") -> Section:
+def temperature(result: Result) -> Section:
     if result.law is None:
         return Section(("This method stays at the target (β = 1); there is no temperature to mix.",))
-    name = result.info["method"].split("(")[0]
+    name = result.info.method.split("(")[0]
     if not (result.is_joint or has_stages(result.draws)):
         return Section((f"{name} climbs from the base to the target in every run; no temperature has to mix.",))
     trips = round_trips(result.draws)
@@ -34,7 +31,7 @@ def temperature(result: "Result") -> Section:
     return Section((said,), (trace(result), occupancy(result), journeys(result), partition(result)))
 
 
-def trace(result: "Result") -> Figure:
+def trace(result: Result) -> Figure:
     """Beta of a few chains over the first of their draws."""
     beta = result.draws.inverse_temperature[:MOST_CHAINS, :MOST_STEPS]
     with drawing() as (canvas, axes):
@@ -48,7 +45,7 @@ def trace(result: "Result") -> Figure:
         return figure(canvas, caption)
 
 
-def occupancy(result: "Result") -> Figure:
+def occupancy(result: Result) -> Figure:
     """Where beta was, and its density by the mean of its conditionals."""
     law = result.law.law if isinstance(result.law, Learned) else result.law
     beta = result.draws.inverse_temperature.ravel()
@@ -73,7 +70,7 @@ def occupancy(result: "Result") -> Figure:
         return figure(canvas, caption)
 
 
-def journeys(result: "Result") -> Figure:
+def journeys(result: Result) -> Figure:
     """Round trips by chain."""
     trips = round_trips(result.draws)
     with drawing() as (canvas, axes):
@@ -85,7 +82,7 @@ def journeys(result: "Result") -> Figure:
         return figure(canvas, "Journeys between base and target and back, by chain.")
 
 
-def partition(result: "Result") -> Figure:
+def partition(result: Result) -> Figure:
     """Log z(beta) less beta log Z, which is what is curved in it, with the bounds of Appendix A."""
     betas = np.linspace(0, 1, 41)
     curve, bounds = result.log_partition(betas), result.log_partition_bounds(betas)

@@ -1,19 +1,16 @@
 """Can I trust it: every check, chains against each other, and how evenly the weights are spread."""
 
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from thermocline import summary
 from thermocline.estimators.evidence import log_ratio_of_means, relative
+from thermocline.report import summary
 from thermocline.report.drawing import BASE, FAINT, TARGET, count_on, drawing, figure
 from thermocline.report.page import Figure, Section
-
-if TYPE_CHECKING:
-    from thermocline.result import Result
+from thermocline.results.result import Result
 
 
-def trust(result: "Result") -> Section:
+def trust(result: Result) -> Section:
     bad = [check for check in result.checks if not check.passed]
     said = (
         f"{len(result.checks)} checks were made, and all passed. No check can see a mode that no start and no "
@@ -21,14 +18,14 @@ def trust(result: "Result") -> Section:
         if not bad
         else f"{len(bad)} of {len(result.checks)} checks did not pass."
     )
-    caveats = tuple(f"Caveat: {caveat}" for caveat in result.info.get("caveats", ()))
+    caveats = tuple(f"Caveat: {caveat}" for caveat in result.info.caveats)
     figures = () if result.log_evidence is None else (*chain_by_chain(result), *weight_curve(result))
     advice = tuple(f"{check.status}: {check.advice}" for check in bad)
     table = summary.checks_table(result.checks)._replace(notes=())
     return Section((said, *advice, *caveats), figures, (table,))
 
 
-def chain_by_chain(result: "Result") -> tuple[Figure, ...]:
+def chain_by_chain(result: Result) -> tuple[Figure, ...]:
     """Log Z from every chain alone."""
     final, draws = result.log_evidence, result.draws
     pairs = zip(draws.log_weight_target, draws.log_weight_base, strict=True)
@@ -50,7 +47,7 @@ def chain_by_chain(result: "Result") -> tuple[Figure, ...]:
         return (figure(canvas, "log Z from each chain alone, with 95% intervals; the band is that of all together."),)
 
 
-def weight_curve(result: "Result") -> tuple[Figure, ...]:
+def weight_curve(result: Result) -> tuple[Figure, ...]:
     """The share of all weight that the heaviest draws carry."""
     with drawing() as (canvas, axes):
         axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))

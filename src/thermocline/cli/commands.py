@@ -1,0 +1,279 @@
+"""The `thermocline` command: run a model, and look at what a run left."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from inspect import cleandoc
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from thermocline.cli.model_file import target_of
+from thermocline.engine.checkpoint import STATE
+from thermocline.support.errors import ThermoclineError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
+
+app = typer.Typer(
+    name="thermocline",
+    help="Posterior draws from all modes, and the evidence with an error bar.\n\n"
+    "Start with `thermocline demo`. Exit status: 0 for a verdict of ok or suspect, 1 for failed, "
+    "2 for bad input, 130 when interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of a table.")]
+RunFile = Annotated[Path, typer.Argument(metavar="RUN.nc", help="A file that `run --out` or result.save wrote.")]
+
+
+class Listed(StrEnum):
+    """What `list` can list."""
+
+    methods = "methods"
+    bases = "bases"
+    fits = "fits"
+    checks = "checks"
+
+
+@app.command()
+def run(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:OBJECT", help="A tc.Target, or a function without arguments that makes one."),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Write the whole result here, as netCDF.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write the report here, as one HTML page.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep the run in this folder; the same command then resumes it.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="How to explore: see `thermocline list methods`.")] = "gibbs",
+    base: Annotated[str, typer.Option(help="How to find the base: see `thermocline list fits`.")] = "auto",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    target_error: Annotated[
+        float | None,
+        typer.Option(help="Stop when the standard error of log Z is below this (0.05 unless --num-draws is given)."),
+    ] = None,
+    num_draws: Annotated[int | None, typer.Option(help="Or: draws a chain, however large the error.")] = None,
+    num_chains: Annotated[int, typer.Option(help="Chains, all advanced together.")] = 16,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Sample a model and print the answer.
+
+    MODULE is a Python module or file: `thermocline run model.py:target --out run.nc`.
+    """
+    import thermocline as tc
+    from thermocline.auto import FITS
+    from thermocline.methods import METHODS
+
+    with sentences():
+        options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "num_chains": num_chains}
+        make_method = chosen("method", method, METHODS)
+        fit = None if base == "auto" else chosen("fit", base, FITS)
+        writable(out, report)
+        target = target_of(model)
+        try:
+            result = tc.sample(
+                target,
+                seed=seed,
+                base=fit,
+                method=make_method(),
+                checkpoint=checkpoint,
+                progress=progress,
+                **options,
+            )
+        except KeyboardInterrupt:
+            say(how_to_resume(checkpoint))
+            raise typer.Exit(INTERRUPTED) from None
+        if out is not None:
+            result.save(out)
+        if report is not None:
+            result.report(report)
+        show(result, as_json)
+    ended_with(result)
+
+
+@app.command()
+def summary(run_file: RunFile, as_json: AsJson = False) -> None:
+    """Print the summary of a saved run."""
+    with sentences():
+        result = loaded(run_file)
+        show(result, as_json)
+    ended_with(result)
+
+
+@app.command()
+def report(
+    run_file: RunFile, out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("report.html")
+) -> None:
+    """Write the report of a saved run: one HTML page to look at and to send."""
+    with sentences():
+        result = loaded(run_file)
+        writable(out)
+        say(f"{result.report(out)}")
+    ended_with(result)
+
+
+@app.command()
+def compare(
+    run_files: Annotated[list[Path], typer.Argument(metavar="RUN.nc...", help="Two or more saved runs.")],
+    prior: Annotated[str | None, typer.Option(help="Prior weights in the order of the runs: 1,1,2.")] = None,
+    despite: Annotated[
+        list[str] | None, typer.Option(help="Compare all the same: verdict, data or caveats; may be repeated.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the figure here (.svg, .png, .pdf).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare models by their evidences: Bayes factors and probabilities, named by the files."""
+    import thermocline as tc
+    from thermocline.report.plain import to_json
+
+    with sentences():
+        names = distinct_names(run_files)
+        results = {name: loaded(path) for name, path in zip(names, run_files, strict=True)}
+        comparison = tc.compare(results, prior=weights_of(prior, names), despite=despite or ())
+        if plot is not None:
+            writable(plot)
+            comparison.plot().savefig(plot)
+        print(to_json(comparison.as_dict()) if as_json else comparison.summary())
+
+
+@app.command(name="list")
+def list_(what: Annotated[Listed, typer.Argument(help="Which registry.")], as_json: AsJson = False) -> None:
+    """List the methods, bases, fits or checks, each with a sentence."""
+    from thermocline.report.plain import to_json
+
+    rows = {name: first_sentence(item) for name, item in registry(what).items()}
+    if as_json:
+        print(to_json(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="bold")
+    for row in rows.items():
+        table.add_row(*map(Text, row))
+    Console().print(table)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path | None, typer.Option(help="Write run.nc and report.html into this folder.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Sample a curved target with two separate modes whose answers are known, and print both."""
+    import thermocline as tc
+    from thermocline.cli import demonstration
+
+    with sentences():
+        result = tc.sample(demonstration.target(), seed=seed, progress=progress)
+        show(result, as_json)
+        if not as_json:
+            print(demonstration.truth())
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            result.save(out / "run.nc")
+            say(f"{out / 'run.nc'}\n{result.report(out / 'report.html')}")
+    ended_with(result)
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Bad input ends with its sentence, not with a traceback."""
+    try:
+        yield
+    except (ThermoclineError, ValueError, OSError) as error:
+        say(f"error: {error}")
+        raise typer.Exit(BAD_INPUT) from error
+
+
+def say(text: str) -> None:
+    """To people, so that standard output holds the answer alone."""
+    print(text, file=sys.stderr)
+
+
+def show(result: Any, as_json: bool) -> None:
+    from thermocline.report import plain
+
+    print(plain.to_json(plain.as_dict(result)) if as_json else result.summary())
+
+
+def ended_with(result: Any) -> None:
+    if result.verdict == "failed":
+        raise typer.Exit(FAILED)
+
+
+def loaded(path: Path) -> Any:
+    import thermocline as tc
+
+    return tc.load(path)
+
+
+def chosen(kind: str, name: str, among: dict[str, Any]) -> Any:
+    if name not in among:
+        raise ThermoclineError(f"there is no {kind} {name!r}; choose among {', '.join(among)}.")
+    return among[name]
+
+
+def writable(*paths: Path | None) -> None:
+    """Found out before a long run, not after it."""
+    for path in paths:
+        if path is not None and not path.resolve().parent.is_dir():
+            raise ThermoclineError(f"the folder of {path} does not exist.")
+
+
+def how_to_resume(checkpoint: Path | None) -> str:
+    if checkpoint is None:
+        return "Interrupted, and nothing was kept. With --checkpoint DIR a run can be resumed."
+    if not (checkpoint / STATE).exists():
+        return "Interrupted before the first steps of the chains; the same command starts anew."
+    again = shlex.join(["thermocline", *sys.argv[1:]])
+    return f"Interrupted. The run is kept in {checkpoint}; to resume it:\n  {again}"
+
+
+def distinct_names(paths: list[Path]) -> list[str]:
+    """Files by their stems, or by their whole paths where stems are not distinct."""
+    stems = [path.stem for path in paths]
+    return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+
+
+def weights_of(text: str | None, names: list[str]) -> dict[str, float] | None:
+    if text is None:
+        return None
+    try:
+        weights = [float(part) for part in text.split(",")]
+    except ValueError:
+        weights = []
+    if len(weights) != len(names):
+        raise ThermoclineError(f"--prior is {text!r}; give {len(names)} numbers with commas between them.")
+    return dict(zip(names, weights, strict=True))
+
+
+def registry(what: Listed) -> dict[str, Callable[..., Any]]:
+    from thermocline.auto import FITS, FITS_OF_DRAWS
+    from thermocline.bases import BASES
+    from thermocline.checks import CHECKS
+    from thermocline.methods import METHODS
+
+    return {
+        Listed.methods: METHODS,
+        Listed.bases: BASES,
+        Listed.fits: FITS | FITS_OF_DRAWS,
+        Listed.checks: CHECKS,
+    }[what]
+
+
+def first_sentence(item: Any) -> str:
+    """The first line of what an object says of itself."""
+    return cleandoc(item.__doc__ or "").split("\n")[0]
+
+

@@ -1,0 +1,56 @@
+"""A user's target by the name of its module or file, as the command takes it."""
+
+import importlib.util
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from thermocline.support.errors import ThermoclineError
+from thermocline.target import Target
+
+
+def target_of(model: str) -> Any:
+    """The target that MODULE:OBJECT names; a function without arguments is called."""
+    module_name, separator, name = model.rpartition(":")
+    if not separator or not module_name or not name:
+        raise ThermoclineError(f"{model!r} is not MODULE:OBJECT; write for example model.py:target.")
+    module = module_of(module_name)
+    if not hasattr(module, name):
+        targets = [key for key, value in vars(module).items() if isinstance(value, Target)]
+        found = f"it has the targets {', '.join(targets)}." if targets else "it holds no tc.Target."
+        raise ThermoclineError(f"{module_name} has no {name!r}; {found}")
+    item = getattr(module, name)
+    item = item() if callable(item) and not isinstance(item, Target) else item
+    if not isinstance(item, Target):
+        raise ThermoclineError(
+            f"{model} is of type {type(item).__name__}; make it a tc.Target (tc.from_numpyro, tc.from_pymc and "
+            "tc.from_stan make one from a model), or a function without arguments that returns one."
+        )
+    return item
+
+
+def module_of(name: str) -> Any:
+    """A module by its name or its file; the working folder is looked in too."""
+    path = Path(name)
+    if name.endswith(".py"):
+        if not path.is_file():
+            raise ThermoclineError(f"there is no file {name}.")
+        known = sys.modules.get(path.stem)
+        if known is not None and getattr(known, "__file__", None) == str(path.resolve()):
+            return known
+        sys.path.insert(0, str(path.parent.resolve()))
+        specification = importlib.util.spec_from_file_location(path.stem, path.resolve())
+        assert specification is not None
+        assert specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        sys.modules.setdefault(path.stem, module)
+        specification.loader.exec_module(module)
+        return module
+    sys.path.insert(0, "")
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise ThermoclineError(f"there is no module {name} here; a file is named with its .py.") from error
+        raise

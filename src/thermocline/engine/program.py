@@ -1,0 +1,101 @@
+"""The compiled programs of a run: many steps of many chains, adaptation, and the start."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from thermocline.methods import Method
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import Keys, Metric
+from thermocline.paths import Path, TemperatureSchedule
+from thermocline.records import Draws
+
+
+def chain_mesh(num_chains: int, path: Path) -> Mesh:
+    """As many devices as divide the chains evenly; one where Python is called back, which hangs on several."""
+    devices = jax.devices()[: 1 if len(jax.devices()) > 1 and calls_back(path) else None]
+    count = max(n for n in range(1, len(devices) + 1) if num_chains % n == 0)
+    return Mesh(np.array(devices[:count]), ("chains",))
+
+
+def calls_back(path: Path) -> bool:
+    """Whether the target or the base is evaluated in Python."""
+    position = jax.ShapeDtypeStruct((path.dimension,), path.log_zeta.dtype)
+    programs = jax.make_jaxpr(path.evaluate)(position), jax.make_jaxpr(path.base.sample)(jax.random.key(0))
+    return any("pure_callback" in str(program) for program in programs)
+
+
+@partial(jax.jit, static_argnames=("capacity", "mesh"))
+def advance(
+    key: jax.Array,
+    method: Method,
+    path: Path,
+    tuning: Tuning,
+    states: Any,
+    first_step: jax.Array,
+    num_steps: jax.Array,
+    *,
+    capacity: int,
+    mesh: Mesh,
+) -> tuple[Any, Draws]:
+    """`num_steps` steps of every chain, recorded in the first rows of a buffer of `capacity` rows.
+
+    The number of steps is traced, so that one program serves warm-up, sampling and every chunk size;
+    a step's keys depend on its number and chain alone, so chunks do not change the draws.
+    """
+
+    def local(method: Method, path: Path, tuning: Tuning, chains: jax.Array, states: Any) -> tuple[Any, Draws]:
+        chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
+
+        def step_all(step: jax.Array, states: Any) -> tuple[Any, Draws]:
+            own = jax.vmap(lambda key: jax.random.fold_in(key, step))(chain_keys)
+            shared = jax.random.fold_in(jax.random.fold_in(key, step), 2**31)
+            return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
+
+        def body(i: jax.Array, carry: tuple[Any, Draws]) -> tuple[Any, Draws]:
+            states, buffer = carry
+            states, draw = step_all(first_step + i, states)
+            return states, jax.tree.map(lambda rows, row: rows.at[i].set(row), buffer, draw)
+
+        shapes = jax.eval_shape(step_all, first_step, states)[1]
+        buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
+        return jax.lax.fori_loop(0, num_steps, body, (states, buffer))
+
+    shared, by_chain = PartitionSpec(), PartitionSpec("chains")
+    chains = jnp.arange(jax.tree.leaves(states)[0].shape[0], dtype=jnp.uint32)
+    spread = jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=(shared, shared, shared, by_chain, by_chain),
+        out_specs=(by_chain, PartitionSpec(None, "chains")),
+        check_vma=False,
+    )
+    return spread(method, path, tuning, chains, states)
+
+
+@jax.jit
+def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> tuple[Tuning, jax.Array]:
+    """What a method knows before the first round, and whether its law sees beta = 0 itself.
+
+    A law with an atom there gives mass to draws of the base that lie off the target's support.
+    """
+    tuning = method.initial_tuning(metric, base_log_ratio)
+    if not hasattr(tuning.law, "log_mass"):
+        return tuning, jnp.asarray(isinstance(tuning.law, TemperatureSchedule))  # a schedule begins at the base
+    return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, base_log_ratio.dtype)))
+
+
+@jax.jit
+def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    return method.adapt(tuning, draws, is_last)
+
+
+@jax.jit
+def start(key: jax.Array, method: Method, path: Path, tuning: Tuning, positions: jax.Array) -> Any:
+    """The states of chains at exact draws of the base."""
+    keys = jax.random.split(key, positions.shape[0])
+    return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(keys, positions)

@@ -1,0 +1,125 @@
+"""A target on a batch of flat rows: NumPy in, log density and gradient out, and every row counted."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from thermocline.support.precision import cast, computing_in
+from thermocline.target import Target, describe
+
+WIDTHS = (16, 256)  # rows of the two sizes in which the one program is compiled
+
+
+class Trouble(NamedTuple):
+    """How many rows gave NaN or +inf, and the first of them with what it gave."""
+
+    number: int = 0
+    row: np.ndarray | None = None
+    value: float = np.nan
+
+
+class Evaluator:
+    """Log density and gradient of a target at ravelled positions, one a row.
+
+    All that is not the chains' own loop asks here: any number of rows at any time, without compiling anew. Rows are
+    padded to the next of two sizes and looped over in Python; a second target of the same function and shapes shares
+    the programs. A host target is called as it is. What is NaN or +inf comes back as -inf, and `trouble` remembers it.
+    """
+
+    def __init__(self, target: Target, precision: str = "float64") -> None:
+        with computing_in(precision):
+            self.target = jax.device_put(cast(target, precision))
+            flat, unravel = ravel_pytree(self.target.initial_position)
+            self.initial_position = np.asarray(flat)
+        self.precision, self._unravel = precision, unravel
+        self.num_rows = 0  # as really evaluated, padding included
+        self.trouble = Trouble()
+
+    @property
+    def dimension(self) -> int:
+        return self.initial_position.size
+
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log densities (row,) and gradients (row, dimension)."""
+        rows = np.ascontiguousarray(rows, self.precision)
+        if len(rows) == 0:
+            return np.zeros(0, rows.dtype), np.zeros_like(rows)
+        values, gradients = self._on_host(rows) if self.target.host is not None else self._compiled(rows)
+        bad = np.isnan(values) | np.isposinf(values)
+        if bad.any():
+            first = int(np.argmax(bad))
+            kept = self.trouble if self.trouble.number else Trouble(0, rows[first].copy(), float(values[first]))
+            self.trouble = kept._replace(number=kept.number + int(bad.sum()))
+            values = np.where(bad, -np.inf, values)
+        return values, gradients
+
+    def values(self, rows: np.ndarray) -> np.ndarray:
+        """Log densities alone, of rows with any leading axes."""
+        flat = np.reshape(rows, (-1, np.shape(rows)[-1]))
+        return self(flat)[0].reshape(np.shape(rows)[:-1])
+
+    def unravel(self, row: np.ndarray) -> Any:
+        """One row as the target takes it, in NumPy."""
+        with computing_in(self.precision):
+            return jax.tree.map(np.asarray, self._unravel(jnp.asarray(row, self.precision)))
+
+    def describe_trouble(self) -> str:
+        """A sentence on the first row that gave no number; empty where none did."""
+        if self.trouble.row is None:
+            return ""
+        where = describe(self.unravel(self.trouble.row))
+        return f"log density is {self.trouble.value} at {where}, and at {self.trouble.number} positions in all."
+
+    def _on_host(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.num_rows += len(rows)
+        assert self.target.host is not None
+        values, gradients = self.target.host(np.asarray(rows, float), self.target.data)
+        return np.asarray(values, self.precision), np.asarray(gradients, self.precision)
+
+    def _compiled(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, gradients = np.empty(len(rows), rows.dtype), np.empty_like(rows)
+        with computing_in(self.precision):
+            program = partial(_evaluate, self.target.log_density, self.target.initial_position, self.target.data)
+            started = [(part, program(_padded(rows[part]))) for part in _parts(len(rows))]  # XLA runs them side by side
+            for part, (some_values, some_gradients) in started:
+                self.num_rows += len(some_values)
+                number = part.stop - part.start
+                values[part] = np.asarray(some_values)[:number]
+                gradients[part] = np.asarray(some_gradients)[:number]
+        return values, gradients
+
+
+def _parts(number: int) -> list[slice]:
+    """Widest first; what is left over goes to whichever size wastes less."""
+    narrow, wide = WIDTHS
+    parts = [slice(first, min(first + wide, number)) for first in range(0, number, wide)]
+    last = parts[-1]
+    if -(-(last.stop - last.start) // narrow) * narrow * 2 <= wide:
+        split = [slice(first, min(first + narrow, number)) for first in range(last.start, number, narrow)]
+        parts = [*parts[:-1], *split]
+    return parts
+
+
+def _padded(rows: np.ndarray) -> np.ndarray:
+    """Repeats of the first row make up the next size."""
+    width = WIDTHS[0] if len(rows) <= WIDTHS[0] else WIDTHS[1]
+    return np.concatenate([rows, np.broadcast_to(rows[:1], (width - len(rows), rows.shape[1]))])
+
+
+@partial(jax.jit, static_argnums=0)
+def _evaluate(
+    log_density: Callable[..., Any], position: Any, data: Any, rows: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The one program; it knows of a target only what the density depends on."""
+    unravel = ravel_pytree(position)[1]
+
+    def one(row: jax.Array) -> jax.Array:
+        value = log_density(unravel(row)) if data is None else log_density(unravel(row), data)
+        return jnp.asarray(value, row.dtype)
+
+    return jax.vmap(jax.value_and_grad(one))(rows)

@@ -1,0 +1,1 @@
+"""Fits: from a target, or from draws of it, to a base."""

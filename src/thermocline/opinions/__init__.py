@@ -1,0 +1,1 @@
+"""Second opinions on a result: another method, annealed runs both ways, path sampling's estimator."""

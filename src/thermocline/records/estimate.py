@@ -1,0 +1,62 @@
+"""A number with its standard error, and how an error is carried on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import ndtri_exp
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, its standard error, and the degrees of freedom of its t law.
+
+    Floats; arrays of them for the expectation of a function that returns an array.
+    """
+
+    value: Any
+    standard_error: Any
+    dof: Any
+
+    def interval(self, probability: float = 0.95) -> tuple[Any, Any]:
+        """The central confidence interval of the t law."""
+        reach = stats.t.ppf(0.5 + probability / 2, np.maximum(self.dof, 1)) * self.standard_error
+        return _plain(self.value - reach), _plain(self.value + reach)
+
+    def z_score(self, truth: Any) -> Any:
+        """Distance to the truth in errors, mapped through the t law to a standard normal."""
+        offset, error = np.asarray(self.value - truth), np.asarray(self.standard_error)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.where((offset == 0) & (error == 0), 0.0, offset / error)
+        log_tail = stats.t.logsf(np.abs(t), np.maximum(self.dof, 1))
+        return _plain(np.sign(t) * -ndtri_exp(log_tail))
+
+    def __add__(self, other: "Estimate | float") -> "Estimate":
+        """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
+        if not isinstance(other, Estimate):
+            return Estimate(self.value + other, self.standard_error, self.dof)
+        pair = (self.standard_error, self.dof), (other.standard_error, other.dof)
+        total = sum(np.square(error) for error, _ in pair)
+        shares = np.asarray(sum(np.square(error) ** 2 / np.maximum(dof, 1) for error, dof in pair))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            dof = np.where(shares > 0, total**2 / shares, np.inf)
+        return Estimate(self.value + other.value, _plain(np.sqrt(total)), _plain(dof))
+
+    def __str__(self) -> str:
+        if np.ndim(self.value):
+            parts = zip(*map(np.ravel, np.broadcast_arrays(self.value, self.standard_error, self.dof)), strict=True)
+            return f"[{', '.join(str(Estimate(*part)) for part in parts)}]"
+        if not (np.isfinite(self.standard_error) and self.standard_error > 0):
+            return f"{self.value:.4g} ± {self.standard_error:.2g}"
+        if self.standard_error < 1e-12 * abs(self.value):  # rounding
+            return f"{self.value:.8g} ± 0"
+        if self.standard_error < 1e-6:
+            return f"{self.value:.8g} ± {self.standard_error:.1e}"
+        digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 8))
+        return f"{self.value:.{digits}f} ± {self.standard_error:.{digits}f}"
+
+
+def _plain(value: Any) -> Any:
+    """A float, or the array it is."""
+    return value if np.ndim(value) else float(value)

@@ -1,0 +1,1 @@
+"""Results: what a run leaves, saved, loaded, handed to ArviZ, compared."""

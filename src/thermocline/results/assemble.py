@@ -1,0 +1,168 @@
+"""From a finished run to a Result: draws in the user's coordinates, and what was run."""
+
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from thermocline.engine.explore import Exploration
+from thermocline.engine.program import chain_mesh
+from thermocline.methods import Method
+from thermocline.methods.extended_hamiltonian import Bias
+from thermocline.paths import Continuous, Ladder, Learned, Path, TemperatureSchedule
+from thermocline.paths.reweighting import grid_of_betas
+from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
+from thermocline.results.pointwise import pointwise
+from thermocline.results.result import Continuation, Result
+from thermocline.support import fingerprint
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import to_numpy
+from thermocline.target import Labels, Target, leaf_name
+
+NOTHING = Cost(Phases(), Phases())
+
+
+def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
+    """Short hashes of all that decides the draws."""
+    position = path.target.initial_position
+    return Fingerprint(
+        target=fingerprint.of_function(lambda target, position: target(position), path.target, position),
+        data=fingerprint.of_arrays(path.target.data),
+        base=fingerprint.of_function(path.base.log_density, position)
+        + fingerprint.of_function(path.base.sample, jax.random.key(0)),
+        log_zeta=repr(float(path.log_zeta)),
+        method=fingerprint.of_arrays(method) + _of_control_map(method),
+        seed=str(seed),
+        number_of_chains=str(num_chains),
+        precision=precision,
+        number_of_devices=str(chain_mesh(num_chains, path).size),
+        version=version("thermocline"),
+    )
+
+
+def _of_control_map(method: Any) -> str:
+    """The one option that may be a user's function and is not drawn from."""
+    control_map = getattr(method, "control_map", None)
+    return "" if control_map is None else fingerprint.of_function(control_map, 0.5)
+
+
+def check_same_run(stored: Fingerprint, given: Fingerprint) -> None:
+    """Refuse to go on with another target, base or method."""
+    for name in ("target", "data", "base", "method"):
+        if getattr(stored, name) != getattr(given, name):
+            what = "target: its data differ" if name == "data" else f"{name}: what it computes differs"
+            raise ThermoclineError(f"this run cannot go on with another {what}.")
+
+
+def assemble(
+    exploration: Exploration,
+    method: Method,
+    seed: int,
+    precision: str,
+    modes: ModeTable | None,
+    *,
+    story: tuple[str, ...] = (),
+    around: Cost = NOTHING,
+) -> Result:
+    """The Result of a finished run; `story` says how the base was come by, `around` what was spent besides the run."""
+    path, outcome, base_draws, log_support, _ = exploration
+    trees, shown = _in_coordinates(path.target, outcome.draws.position)
+    num_chains = outcome.draws.log_ratio.shape[0]
+    evaluations = Phases(warmup=outcome.warmup_gradients, sampling=int(outcome.draws.num_gradients.sum()))
+    info = RunInfo(
+        seed=int(seed),
+        method=describe_method(method),
+        precision=precision,
+        fingerprint=run_fingerprint(path, method, seed, num_chains, precision),
+        versions={name: version(name) for name in ("thermocline", "jax", "numpy")},
+        cost=Cost(outcome.seconds, evaluations) + around,
+        story=story,
+        caveats=path.target.caveats,
+        biases=tuple(getattr(method, "biases", ())),
+        labels=_plain_labels(path.target.labels),
+        observations=of_observations(path.target),
+    )
+    continuation = Continuation(
+        to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
+    )
+    result = Result(
+        outcome.draws,
+        _by_name(shown),
+        _by_name(trees),
+        _template(shown),
+        _reported_law(outcome.tuning.law),
+        float(path.log_zeta),
+        log_support,
+        base_draws,
+        info,
+        continuation,
+        modes,
+        {} if modes is None else _by_name(_in_coordinates(path.target, modes.location[None])[1], squeeze=True),
+    )
+    return replace(result, log_likelihood=pointwise(path.target, result))
+
+
+def of_observations(target: Target) -> str:
+    """Hash of the observations, whatever they are called, or of all data where the front end cannot tell them."""
+    if not target.observed:
+        return fingerprint.of_arrays(target.data)
+    values = [np.asarray(target.data[name], float) for name in target.observed]
+    return fingerprint.of_arrays(sorted(values, key=lambda array: (array.shape, array.tobytes())))
+
+
+def _plain_labels(labels: Labels | None) -> AxisLabels:
+    """Dims and coords of parameters, as JSON has them."""
+    if labels is None:
+        return AxisLabels()
+    plain = lambda value: value if isinstance(value, str | int | float) else str(value)  # noqa: E731
+    coords = {
+        dim: [plain(v.item() if isinstance(v, np.generic) else v) for v in labels.coords[dim]] for dim in labels.coords
+    }
+    return AxisLabels({name: list(dims) for name, dims in labels.dims.items()}, coords)
+
+
+def describe_method(method: Any) -> str:
+    """A method and its parts by name, as one would write it."""
+    parts = (getattr(method, name, None) for name in ("mover", "law"))
+    return f"{type(method).__name__}({', '.join(type(part).__name__ for part in parts if part is not None)})"
+
+
+@jax.jit
+def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
+    """Ravelled (chain, draw) positions as PyTrees, unconstrained and as people see them."""
+    unravel = ravel_pytree(target.initial_position)[1]
+    trees = jax.vmap(jax.vmap(unravel))(positions)
+    return trees, jax.vmap(jax.vmap(target.shown))(trees)
+
+
+def _by_name(tree: Any, *, squeeze: bool = False) -> dict[str, np.ndarray]:
+    """Leaves by name; `squeeze` takes the first of the leading axis."""
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {leaf_name(path): np.asarray(leaf)[0] if squeeze else np.asarray(leaf) for path, leaf in leaves}
+
+
+def _template(tree: Any) -> Any:
+    """The tree with names as leaves, where it is made of dicts, lists and tuples; else a flat dict."""
+    named = jax.tree_util.tree_map_with_path(lambda path, _: leaf_name(path), tree)
+
+    def is_plain(node: Any) -> bool:
+        if isinstance(node, str):
+            return True
+        items = node.values() if type(node) is dict else node if type(node) in (list, tuple) else [None]
+        return all(is_plain(item) for item in items)
+
+    return named if is_plain(named) else {name: name for name in _by_name(tree)}
+
+
+def _reported_law(law: Any) -> Any:
+    """One of our laws as it is; a user's own class as a table of -f, which can be stored."""
+    if isinstance(law, Bias):  # of a path without a base, which has no evidence
+        return None
+    if law is None or isinstance(law, Learned | Continuous | Ladder | TemperatureSchedule):
+        return to_numpy(law)
+    knots = grid_of_betas(jnp.dtype("float64"))
+    return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))

@@ -1,0 +1,201 @@
+"""Models side by side: evidences, Bayes factors and model probabilities, with errors; or a reason not to."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from thermocline.checks import verdict_of
+from thermocline.checks.model import without_caveats
+from thermocline.records import Estimate
+from thermocline.results.result import Result
+from thermocline.support import fingerprint
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.tables import Section, html_of, sections_text
+
+REASONS = ("verdict", "data", "caveats")  # not to compare; each can be overridden by its name
+
+
+def compare(
+    results: Mapping[str, Result], *, prior: Mapping[str, float] | None = None, despite: Collection[str] = ()
+) -> "Comparison":
+    """Evidences of models of the same data, by name; `prior` weights the models, equally unless given.
+
+    Refuses when a verdict is not "ok", when the data differ, or when an evidence is not the model's own (improper or
+    unnormalised pieces). `despite` names the reasons to go on all the same: "verdict", "data", "caveats".
+    """
+    _check_results(results)
+    despite = {despite} if isinstance(despite, str) else set(despite)
+    if unknown := sorted(despite - set(REASONS)):
+        raise ThermoclineError(f"despite names {', '.join(unknown)}; choose among {', '.join(REASONS)}.")
+    against = objections(results)
+    for reason, sentence in against.items():
+        if reason not in despite:
+            raise ThermoclineError(f"{sentence} To compare all the same: despite={reason!r}.")
+    evidences = {name: result.log_evidence for name, result in results.items() if result.log_evidence is not None}
+    notes = [f"Compared although: {sentence}" for sentence in against.values()] + _unchecked(results)
+    return Comparison(evidences, _log_weights(list(results), prior), tuple(notes))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Log evidences by model, and what follows from them; the estimates of different models are independent."""
+
+    log_evidences: dict[str, Estimate]
+    log_prior: dict[str, float]  # of the models, normalised
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ranking(self) -> list[str]:
+        """The models, most probable first."""
+        return sorted(self.log_evidences, key=lambda name: -self.log_evidences[name].value - self.log_prior[name])
+
+    def log_bayes_factor(self, model: str, other: str) -> Estimate:
+        """Log Z of `model` less that of `other`."""
+        first, second = (self._evidence(name) for name in (model, other))
+        return Estimate(0.0, 0.0, np.inf) if model == other else first + _negative(second)
+
+    def log_odds(self, model: str) -> Estimate:
+        """Log of the model's posterior probability over that of all others together.
+
+        By the delta method its variance is that of the model's own log Z, plus those of the others weighted
+        by the squares of their shares among themselves.
+        """
+        own = self._evidence(model) + self.log_prior[model]
+        others = [name for name in self.log_evidences if name != model]
+        logs = np.array([self.log_evidences[name].value + self.log_prior[name] for name in others])
+        total = float(np.logaddexp.reduce(logs))
+        for name, log in zip(others, logs, strict=True):
+            estimate = self.log_evidences[name]
+            own = own + Estimate(0.0, float(np.exp(log - total)) * estimate.standard_error, estimate.dof)
+        return own + -total
+
+    def probability(self, model: str) -> Estimate:
+        """Posterior probability of the model, with its error by the delta method."""
+        odds = self.log_odds(model)
+        value = float(stats.logistic.cdf(odds.value))
+        return Estimate(value, value * float(stats.logistic.sf(odds.value)) * odds.standard_error, odds.dof)
+
+    def probability_interval(self, model: str, probability: float = 0.95) -> tuple[float, float]:
+        """A confidence interval of the model's probability, made on the scale of log odds: it stays within 0 and 1."""
+        low, high = self.log_odds(model).interval(probability)
+        return float(stats.logistic.cdf(low)), float(stats.logistic.cdf(high))
+
+    @property
+    def probabilities(self) -> dict[str, Estimate]:
+        """Posterior probability of every model."""
+        return {name: self.probability(name) for name in self.log_evidences}
+
+    def summary(self) -> str:
+        """The table as plain text."""
+        return sections_text([self._table()])
+
+    def as_dict(self) -> dict[str, Any]:
+        """All numbers, for scripts."""
+        best = self.ranking[0]
+        return {
+            "models": {
+                name: {
+                    "log_evidence": vars(self.log_evidences[name]),
+                    "log_bayes_factor_to_best": vars(self.log_bayes_factor(name, best)),
+                    "prior": float(np.exp(self.log_prior[name])),
+                    "probability": vars(self.probability(name)),
+                    "probability_interval": self.probability_interval(name),
+                }
+                for name in self.ranking
+            },
+            "notes": list(self.notes),
+        }
+
+    def plot(self) -> Any:
+        """Log evidences relative to the best, and probabilities, as a matplotlib figure."""
+        from thermocline.report.comparison import figure_of_comparison
+
+        return figure_of_comparison(self)
+
+    def __repr__(self) -> str:
+        best = self.ranking[0]
+        return f"<Comparison of {len(self.log_evidences)} models: {best} has probability {self.probability(best)}>"
+
+    def _repr_html_(self) -> str:
+        return html_of(self._table())
+
+    def _table(self) -> Section:
+        best = self.ranking[0]
+        rows = []
+        for name in self.ranking:
+            low, high = self.probability_interval(name)
+            rows.append(
+                (
+                    name,
+                    str(self.log_evidences[name]),
+                    "best" if name == best else str(self.log_bayes_factor(name, best)),
+                    f"{np.exp(self.log_prior[name]):.3g}",
+                    f"{self.probability(name).value:.3g}",
+                    f"{low:.3g} to {high:.3g}",
+                )
+            )
+        columns = ("model", "log Z", "log Bayes factor", "prior", "probability", "95% interval")
+        return Section("Models", columns, rows, self.notes)
+
+    def _evidence(self, name: str) -> Estimate:
+        if name not in self.log_evidences:
+            raise ThermoclineError(f"there is no model {name!r}; there are {', '.join(self.log_evidences)}.")
+        return self.log_evidences[name]
+
+
+def objections(results: Mapping[str, Result]) -> dict[str, str]:
+    """Reasons not to compare, in sentences, by what would override them."""
+    found = {}
+    verdicts = {name: verdict_of(without_caveats(result.checks)) for name, result in results.items()}
+    doubtful = [f"{name} ({verdict})" for name, verdict in verdicts.items() if verdict != "ok"]
+    if doubtful:
+        found["verdict"] = f"the verdict is not ok for {', '.join(doubtful)}; see result.checks."
+    if len({_data_of(result) for result in results.values()}) > 1:
+        found["data"] = (
+            f"the data of {', '.join(results)} are not the same, and evidences of different data cannot be compared."
+        )
+    caveats = [f"{name}: {caveat}" for name, result in results.items() for caveat in result.info.caveats]
+    if caveats:
+        found["caveats"] = f"not every evidence is the model's own ({'; '.join(caveats)})."
+    return found
+
+
+def _check_results(results: Any) -> None:
+    if not isinstance(results, Mapping) or len(results) < 2:
+        raise ThermoclineError("compare takes a dict of at least two results by model name: {'linear': result, ...}.")
+    for name, result in results.items():
+        if not isinstance(result, Result):
+            raise ThermoclineError(f"{name} is a {type(result).__name__}; compare takes results of tc.sample.")
+        if result.log_evidence is None:
+            raise ThermoclineError(f"{name} has no evidence: it is an untempered run; use a tempered method.")
+        if not np.isfinite(result.log_evidence.value):
+            raise ThermoclineError(f"the log evidence of {name} is {result.log_evidence.value}; it cannot be compared.")
+
+
+def _log_weights(names: list[str], prior: Mapping[str, float] | None) -> dict[str, float]:
+    weights = dict.fromkeys(names, 1.0) if prior is None else dict(prior)
+    if set(weights) != set(names):
+        raise ThermoclineError(f"prior weights {', '.join(map(str, weights))}, but the models are {', '.join(names)}.")
+    for name, weight in weights.items():
+        if not (np.isfinite(weight) and weight > 0):
+            raise ThermoclineError(f"the prior weight of {name} is {weight}; give a positive number, or leave it out.")
+    total = sum(weights.values())
+    return {name: float(np.log(weights[name] / total)) for name in names}
+
+
+def _data_of(result: Result) -> str:
+    return result.info.observations
+
+
+def _unchecked(results: Mapping[str, Result]) -> list[str]:
+    """Targets whose data are inside their functions cannot be told apart by them."""
+    if all(_data_of(result) == fingerprint.of_arrays(None) for result in results.values()):
+        return ["The targets were given no data, so it could not be checked that they are about the same."]
+    return []
+
+
+def _negative(estimate: Estimate) -> Estimate:
+    return Estimate(-estimate.value, estimate.standard_error, estimate.dof)

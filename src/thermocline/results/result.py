@@ -1,0 +1,284 @@
+"""What a run leaves: draws, numbers with errors, and a verdict; never the target."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from thermocline import estimators
+from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
+from thermocline.estimators import Bounds, Curve, Interval
+from thermocline.estimators.batches import Batches, batches_of_groups
+from thermocline.estimators.resampling import systematic_resample
+from thermocline.modes.table import mode_rows
+from thermocline.paths import Ladder, Learned, TemperatureSchedule
+from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo
+from thermocline.support.optional import require
+from thermocline.support.precision import computing_in
+
+
+class Continuation(NamedTuple):
+    """What it takes to go on with a run: options, base, what was learned, where the chains stand."""
+
+    method: Any
+    base: Any
+    tuning: Any
+    states: Any
+    num_steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Draws of a finished run and everything that follows from them.
+
+    `parameters` are the draws in the user's coordinates by name, `unconstrained` as they were sampled;
+    both have leading axes (chain, draw) and belong with the weights in `draws`. `template` is the
+    PyTree of one draw with names as leaves.
+    """
+
+    draws: Draws
+    parameters: dict[str, np.ndarray]
+    unconstrained: dict[str, np.ndarray]
+    template: Any
+    law: Any  # None for methods that stay at beta = 1; a user's own class is kept as a table
+    log_zeta: float
+    log_support: Estimate  # log of the base's mass where the target is positive
+    base_draws: BaseDraws
+    info: RunInfo
+    continuation: Continuation
+    mode_table: ModeTable | None = None  # what is known of the modes without the chains
+    mode_locations: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (mode, ...)
+    log_likelihood: dict[str, np.ndarray] = field(default_factory=dict)  # by observation, at draws of `to_arviz`
+
+    def __post_init__(self) -> None:
+        """Lay the draws out in C order, whatever made them: then a loaded copy rounds its sums alike."""
+        object.__setattr__(self, "draws", Draws(*map(np.ascontiguousarray, self.draws)))
+
+    @cached_property
+    def log_evidence(self) -> Estimate | None:
+        """The log evidence with its standard error, or None for a method without evidence (a check says why)."""
+        if self.law is None:
+            return None
+        return estimators.log_evidence(self.draws, self.log_zeta, self.log_support, self._batches)
+
+    def expectation(self, function: Callable[[Any], Any]) -> Estimate:
+        """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
+        weights = self._log_weight, self._batches
+        return self._elementwise(lambda values: estimators.expectation(values, *weights), function)
+
+    def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
+        """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
+        self.need_joint("expectations under the base")
+        return self._elementwise(lambda values: estimators.expectation(values, self.draws.log_weight_base), function)
+
+    def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
+        """Quantile of function(draw) under the target."""
+        if not 0 < probability < 1:
+            raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
+        return self._elementwise(
+            lambda values: estimators.quantile(values, self._log_weight, probability, self._batches), function
+        )
+
+    def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
+        """Central interval of function(draw) under the target; each end has its own error."""
+        tail = (1 - probability) / 2
+        return Interval(self.quantile(function, tail), self.quantile(function, 1 - tail))
+
+    def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
+        """Equally weighted draws of the target by name: systematic resampling of all chains together."""
+        if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
+            raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
+        index = systematic_resample(self._log_weight.ravel(), num_draws, seed)
+        return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
+
+    def log_partition(self, betas: Any) -> Curve:
+        """The log partition function log z(beta) with errors, at any beta in [0, 1]."""
+        self.need_joint("the partition function")
+        return estimators.log_partition(self.draws, self.log_zeta, self.log_support, _betas(betas))
+
+    def log_partition_bounds(self, betas: Any) -> Bounds:
+        """Appendix A's bounds on log z(beta), with both KL divergences estimated from the draws."""
+        self.need_joint("bounds on the partition function")
+        return estimators.log_partition_bounds(self.draws, self.log_zeta, self.log_support, _betas(betas))
+
+    def beta_marginal(self, betas: Any) -> Curve:
+        """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
+        self.need_joint("the marginal of beta")
+        return estimators.beta_marginal(self.draws, log_prior(self.law, _betas(betas)), _betas(betas))
+
+    @property
+    def kl_base_to_target(self) -> Estimate:
+        """KL divergence from the base to the target (eq. kl-base-to-target), estimated."""
+        self.need_joint("KL divergences")
+        return estimators.kl_base_to_target(self.draws, self.log_support)
+
+    @property
+    def kl_target_to_base(self) -> Estimate:
+        """KL divergence from the target to the base, estimated."""
+        self.need_joint("KL divergences")
+        return estimators.kl_target_to_base(self.draws, self.log_support)
+
+    @cached_property
+    def modes(self) -> tuple[Mode, ...]:
+        """Every mode that starts or chains have found, heaviest first: its mass, two ways, and how often it was met."""
+        if self.mode_table is None:
+            return ()
+        names = self.mode_locations
+        locations = [{name: names[name][i] for name in names} for i in range(len(self.mode_table.location))]
+        with computing_in("float64"):
+            return mode_rows(self.mode_table, self.draws, self.log_evidence, locations)
+
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Everything the verdict rests on."""
+        return run_checks(self._context())
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether to trust it. "failed": do not; "suspect": look at the checks; "ok": nothing was found against it."""
+        return verdict_of(self.checks)
+
+    def summary(self) -> str:
+        """The answer, the checks and the parameters, as a table for people."""
+        from thermocline.report.summary import summary_text
+
+        return summary_text(self)
+
+    def _repr_html_(self) -> str:
+        from thermocline.report.summary import summary_html
+
+        return summary_html(self)
+
+    def __repr__(self) -> str:
+        answer = "no evidence" if self.log_evidence is None else f"log Z = {self.log_evidence}"
+        chains, draws = self.draws.log_ratio.shape
+        return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
+
+    def report(self, path: str | FilePath = "report.html") -> FilePath:
+        """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
+        require("report", "the report", "matplotlib", "jinja2")
+        from thermocline.report import SECTIONS, write_page
+
+        return write_page(self, path, SECTIONS)
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""
+        from thermocline.results.export import to_arviz
+
+        return to_arviz(self)
+
+    def save(self, path: str | FilePath) -> None:
+        """Write a netCDF file that `tc.load`, xarray and ArviZ open."""
+        from thermocline.results.export import save
+
+        save(self, path)
+
+    @property
+    def cost(self) -> Cost:
+        """Seconds and evaluations of the density, by phase."""
+        return self.info.cost
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What log Z is the integral of, where that is not the model's evidence."""
+        return self.info.caveats
+
+    @property
+    def _log_weight(self) -> np.ndarray:
+        return self.draws.log_weight_target
+
+    @property
+    def _batches(self) -> Batches | None:
+        """Independent pieces, where the method knows them beforehand."""
+        shape, group = self.draws.log_ratio.shape, self.law.group if isinstance(self.law, TemperatureSchedule) else 0
+        return batches_of_groups(shape[0], shape[1], group) if group else None
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether draws are of x and beta together, so that each can be weighted for any beta."""
+        return self.law is not None and not isinstance(self.law, TemperatureSchedule)
+
+    def need_joint(self, what: str) -> None:
+        if self.law is None:
+            raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
+        if not self.is_joint:
+            raise ValueError(f"{what} need draws of x and beta together; {self.info.method} makes none.")
+
+    def _elementwise(self, estimate: Callable[[np.ndarray], Estimate], function: Callable[[Any], Any]) -> Estimate:
+        values = self._map(function)
+        if values.ndim == 2:
+            return estimate(values)
+        parts = [estimate(values[(..., *index)]) for index in np.ndindex(values.shape[2:])]
+        fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
+        return Estimate(*(np.array(field).reshape(values.shape[2:]) for field in fields))
+
+    def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
+        """The function of every draw: mapped by JAX where it can be traced, one by one where it cannot."""
+        draws = jax.tree.map(lambda name: self.parameters[name], self.template)
+        try:
+            with computing_in("float64"):
+                return np.asarray(_map_draws(function, draws), float)
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+            chains, count = self.draws.log_ratio.shape
+            places = [(i, j) for i in range(chains) for j in range(count)]
+            values = [function(jax.tree.map(lambda leaf: leaf[place], draws)) for place in places]  # noqa: B023
+            return np.array(values, float).reshape(chains, count, *np.shape(values[0]))
+
+    def _context(self) -> Context:
+        scalars = {}
+        for name, values in self.unconstrained.items():
+            for index in np.ndindex(values.shape[2:]):
+                label = name + (f"[{','.join(map(str, index))}]" if index else "")
+                scalars[label] = values[(..., *index)]
+        law = self.law.law if isinstance(self.law, Learned) else self.law
+        has_density = law is not None and not isinstance(law, Ladder | TemperatureSchedule)
+        known = self.mode_table
+        return Context(
+            self.draws,
+            scalars,
+            law is not None,
+            self.log_evidence,
+            self.log_zeta,
+            self.log_support,
+            partial(log_prior, law) if has_density else None,
+            self.base_draws.log_ratio,
+            self.base_draws.position,
+            self.base_draws.mean,
+            self.base_draws.variance,
+            self.modes,
+            None if known is None else Estimate(known.log_total, known.log_total_error, np.inf),
+            self.is_joint or law is None,
+            self._batches,
+            1.0 if known is None else known.arrived,
+            self.info.caveats,
+            None if known is None else known.fall,
+            self.info.biases,
+        )
+
+
+def log_prior(law: Any, betas: np.ndarray) -> np.ndarray:
+    """-f at each beta, as NumPy."""
+    with computing_in("float64"):
+        return np.asarray(_log_weights(law, betas))
+
+
+@partial(jax.jit, static_argnums=0)
+def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
+    """A function of every (chain, draw); compiled once for each function."""
+    return jax.vmap(jax.vmap(function))(draws)
+
+
+@jax.jit
+def _log_weights(law: Any, betas: jax.Array) -> jax.Array:
+    return jax.vmap(law.log_weight)(betas)
+
+
+def _betas(betas: Any) -> np.ndarray:
+    array = np.atleast_1d(np.asarray(betas, float))
+    if np.any((array < 0) | (array > 1)):
+        raise ValueError("inverse temperatures lie between 0 and 1.")
+    return array

@@ -1,0 +1,115 @@
+"""Results as netCDF files that xarray and ArviZ open too; nothing is executed on load."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from thermocline.results.tags import STORABLE, TAGS
+from thermocline.support.errors import ThermoclineError
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class Opaque:
+    """Stands for a part of a run that is code (a user's function or class) and so was not stored."""
+
+    def __init__(self, description: str) -> None:
+        self.description = description
+
+
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return getattr(cls, "_fields", None)
+
+
+def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A JSON description of one of our objects, or of dicts, lists and tuples; its arrays go into `arrays`."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [encode(item, arrays) for item in value]}
+    if type(value) is dict:
+        return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in value.items()]}
+    if type(value) in TAGS:
+        fields = {name: encode(getattr(value, name), arrays) for name in _field_names(type(value)) or ()}
+        return {"class": TAGS[type(value)], "fields": fields}
+    if isinstance(value, Opaque):
+        return {"opaque": value.description}
+    if callable(value) or not hasattr(value, "__array__"):
+        return {"opaque": type(value).__name__}
+    name = f"array_{len(arrays)}"
+    arrays[name] = np.asarray(value)
+    return {"array": name}
+
+
+def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The object that `encode` described; what holds an unstored part is `Opaque` as a whole."""
+    if not isinstance(value, dict):
+        return value
+    (kind, content), *rest = value.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "opaque":
+        return Opaque(content)
+    if kind in ("list", "tuple"):
+        items = [decode(item, arrays) for item in content]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {decode(key, arrays): decode(item, arrays) for key, item in content}
+    fields = {name: decode(item, arrays) for name, item in rest[0][1].items()}
+    cls = STORABLE.get(content)
+    if cls is None or any(map(_holds_opaque, fields.values())):
+        return Opaque(content)
+    return cls(**fields)
+
+
+def _holds_opaque(value: Any) -> bool:
+    items = value.values() if isinstance(value, dict) else value if type(value) in (list, tuple) else ()
+    return isinstance(value, Opaque) or any(map(_holds_opaque, items))
+
+
+def write_groups(path: str | Path, groups: "dict[str, xarray.Dataset]", attributes: dict[str, Any]) -> None:
+    """Write groups of variables as one netCDF file, whole or not at all."""
+    import xarray
+
+    tree = xarray.DataTree.from_dict(groups)
+    tree.attrs.update(attributes)
+    path = Path(path)
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        tree.to_netcdf(temporary, engine="h5netcdf")
+        temporary.replace(path)
+    except OSError as error:
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
+    """The groups and attributes of a file that `write_groups` made."""
+    import xarray
+
+    if not Path(path).is_file():
+        raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
+    try:
+        with xarray.open_datatree(path, engine="h5netcdf") as tree:
+            groups = {
+                name: {str(key): np.asarray(item.values) for key, item in node.data_vars.items()}
+                for name, node in tree.children.items()
+            }
+            attributes = {str(key): item for key, item in tree.attrs.items()}
+    except Exception as error:
+        raise ThermoclineError(f"{path} cannot be read as a thermocline result: {error}") from error
+    if "thermocline" not in attributes:
+        raise ThermoclineError(f"{path} is a netCDF file, but not one that Result.save wrote.")
+    return groups, attributes
+
+
+def to_json(value: Any) -> str:
+    """JSON in which NumPy's numbers are numbers."""
+    return json.dumps(value, default=lambda item: item.item() if hasattr(item, "item") else str(item))

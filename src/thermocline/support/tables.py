@@ -1,0 +1,93 @@
+"""Tables for people: a few rows with a heading and notes, as plain text and as HTML."""
+
+from html import escape
+from io import StringIO
+from typing import Any, NamedTuple
+
+WIDTH = 110
+LONGEST_NUMBER = 32  # characters of a cell that is not broken
+COLOURS: dict[str, str] = {"ok": "#1a7f37", "suspect": "#9a6700", "failed": "#cf222e"}
+
+
+class Section(NamedTuple):
+    """One table: a heading, the columns' names (none for pairs of label and text), rows of cells, notes below."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def sections_text(tables: list[Section]) -> str:
+    """Tables with their headings and notes, as plain text."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    stream = StringIO()
+    console = Console(file=stream, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False)
+    for section in tables:
+        if section.title:
+            console.print(Text(f"\n{section.title}"))
+        console.print(_rich_table(section))
+        for note in section.notes:
+            console.print(Padding(Text(note), (0, 0, 0, 2)))
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+
+
+def _rich_table(section: Section) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        box=box.SIMPLE_HEAD if section.columns else None,
+        show_header=bool(section.columns),
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+    )
+    for index, column in enumerate(section.columns or section.rows[0]):
+        longest = max((len(row[index]) for row in section.rows), default=0)
+        is_number = bool(section.columns) and index > 0 and longest <= LONGEST_NUMBER
+        table.add_column(
+            Text(column) if section.columns else "",
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    for row in section.rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def section_html(section: Section) -> str:
+    title = f"<h4>{escape(section.title)}</h4>" if section.title else ""
+    head = "".join(f'<th style="text-align:{_side(i)}">{escape(name)}</th>' for i, name in enumerate(section.columns))
+    body = "".join(_html_row(row, is_table=bool(section.columns)) for row in section.rows)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
+    return (
+        title
+        + "<table>"
+        + (f"<thead><tr>{head}</tr></thead>" if head else "")
+        + f"<tbody>{body}</tbody></table>"
+        + (f"<ul>{notes}</ul>" if notes else "")
+    )
+
+
+def _html_row(row: tuple[str, ...], *, is_table: bool) -> str:
+    """One row; a verdict or a status is coloured by its word."""
+    cells = []
+    for index, cell in enumerate(row):
+        colour = COLOURS.get(cell.split(":")[0]) if index > 0 else None
+        style = f"text-align:{_side(index) if is_table else 'left'}" + (f";color:{colour}" if colour else "")
+        cells.append(f'<td style="{style}">{escape(cell)}</td>')
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _side(index: int) -> str:
+    return "right" if index else "left"
+
+
+def html_of(*sections: Section) -> str:
+    """Tables as one piece of a notebook, that needs nothing from outside."""
+    return f'<div class="thermocline">{"".join(map(section_html, sections))}</div>'
