@@ -249,7 +249,7 @@ class Raising(Silent):
 
 
 def test_a_reporter_that_raises_does_not_end_a_run(reference, monkeypatch):
-    monkeypatch.setattr(sys.modules["thermocline.sample"], "reporter_for", lambda progress: Guarded(Raising()))
+    monkeypatch.setattr("thermocline.api.reporter_for", lambda progress: Guarded(Raising()))
     assert_same(job(), reference)
 
 
@@ -272,7 +272,7 @@ def test_a_display_that_cannot_open_does_not_end_a_run(reference, monkeypatch):
         raise RuntimeError("no display")
 
     monkeypatch.setenv("FORCE_COLOR", "1")  # Rich then takes any output for a terminal
-    monkeypatch.setattr("thermocline.progress.Live", broken)
+    monkeypatch.setattr("thermocline.engine.progress.Live", broken)
     assert_same(job(progress=True), reference)
 
 
@@ -288,7 +288,7 @@ def test_silent_when_output_is_not_a_terminal(capfd, monkeypatch):
 def test_progress_shows_phases_and_the_answer_in_a_terminal(reference, monkeypatch, capfd):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setattr("thermocline.progress.REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr("thermocline.engine.progress.REFRESH_SECONDS", 0.0)
     assert_same(job(progress=True), reference)
     shown = capfd.readouterr().err
     for word in ("compiling", "warm-up", "sampling", "log Z", "round trips"):

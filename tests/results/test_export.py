@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import thermocline as tc
+from thermocline.records import RunInfo
 from thermocline.results import storage
 from thermocline.results.export import data_tree, resampled_in_order, stored_names
 
@@ -42,6 +43,8 @@ def second_of_pair(draw):
 
 def same(first: Any, second: Any) -> bool:
     """Equal trees: structure, types and every bit."""
+    if isinstance(first, RunInfo):
+        return first == second
     pairs = [tuple(map(np.asarray, pair)) for pair in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)]
     return jax.tree.structure(first) == jax.tree.structure(second) and all(
         (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()) for a, b in pairs

@@ -64,7 +64,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     fields = {name: decode(item, arrays) for name, item in rest[0][1].items()}
     cls = STORABLE.get(content)
     if cls is None or any(map(_holds_opaque, fields.values())):
-        return Opaque(content)
+        return Opaque(content if cls is None else cls.__name__)
     return cls(**fields)
 
 
