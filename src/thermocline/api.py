@@ -23,6 +23,7 @@ from thermocline.engine.progress import reporter_for
 from thermocline.estimators import log_evidence
 from thermocline.estimators.convergence import APPRECIABLE, round_trips, sojourns
 from thermocline.estimators.stages import has_stages
+from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, Piloted
 from thermocline.paths import Path
 from thermocline.records import Cost, Draws, Estimate, Phases
@@ -73,10 +74,10 @@ def sample(
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         check_target(target)
-        timer = Timer()
+        timer, evaluate = Timer(), Evaluator(target, precision)
         with timer.timing("base"):
             fit = (
-                fit_in_rounds(target, seed, target_error or TARGET_ERROR, reporter)
+                fit_in_rounds(evaluate, seed, target_error or TARGET_ERROR, reporter)
                 if base is None
                 else resolve_base(target, base, seed, precision)
             )
@@ -91,12 +92,13 @@ def sample(
         explored = explore(
             seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, checkpoint=stored, chunk_size=chunk_size
         )
-        modes, spent = None, 0
+        modes, num_before = None, evaluate.num_rows
         if search:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
-                modes, spent = table_of_modes(seed, target, fit, explored)
-        around = Cost(timer.seconds, Phases(base=int(fit.num_gradients), modes=spent))
+                modes = table_of_modes(seed, evaluate, fit, explored)
+        spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
+        around = Cost(timer.seconds, spent)
         return assemble(explored, explored.method, seed, precision, modes, story=fit.story, around=around)
 
 
@@ -160,13 +162,13 @@ def extend(
         )
         both = Draws(*(np.concatenate(pair, axis=1) for pair in zip(result.draws, outcome.draws, strict=True)))
         explored = Exploration(path, outcome._replace(draws=both), result.base_draws, result.log_support, chosen)
-        modes, spent, timer = result.mode_table, 0, Timer()
+        modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision)
         if modes is not None:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
-                modes, spent = table_of_modes_again(seed, target, modes, explored)
+                modes = table_of_modes_again(seed, evaluate, modes, explored)
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
-        around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=spent))
+        around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
         return assemble(explored, chosen, seed, precision, modes, story=info.story, around=around)
 
 

@@ -33,7 +33,8 @@ class Target:
     want to see (a PyTree of named parameters); without it the position itself is shown.
     Front ends fill in the rest: sentences on why the evidence may not be the model's (`caveats`),
     axes of parameters (`labels`), which data are observations (`observed`), and the log likelihood of
-    each observation by name.
+    each observation by name. A density that is computed outside JAX states `host(rows, data)`: log densities and
+    gradients of ravelled positions, one a row, in NumPy.
     """
 
     log_density: Callable[..., Any] = static()
@@ -45,6 +46,7 @@ class Target:
     labels: Labels | None = static(default=None)
     observed: tuple[str, ...] = static(default=())  # which of the data are observations: what models must share
     log_likelihood: Callable[[Any, Any], dict[str, Any]] | None = static(default=None)  # of (position, data)
+    host: Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]] | None = static(default=None)
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:

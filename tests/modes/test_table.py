@@ -13,10 +13,10 @@ from tests.problems import mixture
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.engine.explore import Exploration
 from thermocline.engine.loop import Outcome
+from thermocline.evaluator import Evaluator
 from thermocline.modes.local_fits import LocalFit
 from thermocline.modes.table import crossings, mode_masses, mode_rows, visits_by_mode
 from thermocline.records import BaseDraws, Draws, Estimate, Mode, ModeTable
-from thermocline.support.precision import cast
 
 WEIGHTS = np.array([0.55, 0.3, 0.15])
 MEANS = np.array([[6.0, 0.0, 1.0], [-5.0, 4.0, 0.0], [0.0, -7.0, -2.0]])
@@ -73,7 +73,7 @@ SEARCH: Any = Search()
 @pytest.fixture(scope="module")
 def known() -> ModeTable:
     with jax.enable_x64(True):
-        return mode_masses(jax.random.key(3), cast(THREE, "float64"), wrong_fits(), SEARCH)
+        return mode_masses(np.random.default_rng(3), Evaluator(THREE), wrong_fits(), SEARCH)
 
 
 def test_masses_by_importance_are_exact_within_their_errors(known):
@@ -87,8 +87,8 @@ def test_masses_by_importance_are_exact_within_their_errors(known):
 
 def test_errors_of_masses_are_calibrated():
     with jax.enable_x64(True):
-        target = cast(THREE, "float64")
-        runs = [mode_masses(jax.random.key(seed), target, wrong_fits(), SEARCH) for seed in range(60)]
+        target = Evaluator(THREE)
+        runs = [mode_masses(np.random.default_rng(seed), target, wrong_fits(), SEARCH) for seed in range(60)]
     z = np.array([(run.log_mass - np.log(WEIGHTS) - CONSTANT) / run.log_mass_error for run in runs])
     assert np.all(np.abs(z.std(axis=0) - 1) < 4 / np.sqrt(2 * 60))
     assert np.all(np.abs(z.mean(axis=0)) < 4 / np.sqrt(60))
@@ -150,7 +150,7 @@ FAR = np.array([400.0, -300.0, 0.0])
 def test_a_mode_that_chains_alone_have_found_is_reported(double):
     """Where no start goes; a quarter of the weight of the draws is there."""
     weights, means = np.array([0.75, 0.25]), np.stack([MEANS[0], FAR])
-    target = cast(gaussian_mixture("far", weights, means, COVARIANCES[:2], 1.0).target, "float64")
+    target = Evaluator(gaussian_mixture("far", weights, means, COVARIANCES[:2], 1.0).target)
     generator = np.random.default_rng(0)
     component = np.arange(400) % 4 == 0
     position = means[component.astype(int)] + generator.normal(size=(4, 400, 3)) * 0.5
@@ -163,8 +163,8 @@ def test_a_mode_that_chains_alone_have_found_is_reported(double):
         BaseDraws(near, np.zeros(2048), None, None),
         Estimate(0.0, 0.0, np.inf),
     )
-    found, num_gradients = table_of_modes(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), went)
-    assert num_gradients > 0
+    found = table_of_modes(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), went)
+    assert target.num_rows > 0
     assert sorted(found.found_by) == ["draws", "starts"]
     place = found.found_by.index("draws")
     np.testing.assert_allclose(found.location[place], FAR, atol=1e-3)
@@ -181,14 +181,14 @@ def test_a_run_that_goes_on_reports_what_its_chains_have_found_since(known, doub
     """Known were the first three; the new mode is where no start goes, and holds a fifth of all."""
     weights, means = np.append(0.8 * WEIGHTS, 0.2), np.concatenate([MEANS, FAR[None]])
     covariances = np.concatenate([COVARIANCES, COVARIANCES[:1]])
-    target = cast(gaussian_mixture("far", weights, means, covariances, CONSTANT).target, "float64")
+    target = Evaluator(gaussian_mixture("far", weights, means, covariances, CONSTANT).target)
     draws, _ = drawn_evenly()
     nobody: Any = None
     beyond = draws.position.copy()
     beyond[::2] = FAR + 0.5 * np.random.default_rng(0).normal(size=beyond[::2].shape)
     outcome = Outcome(draws._replace(position=beyond), nobody, None, 0, {}, 0)
-    again, num_gradients = table_of_modes_again(5, target, known, Exploration(nobody, outcome, nobody, nobody))
-    assert num_gradients > 0
+    again = table_of_modes_again(5, target, known, Exploration(nobody, outcome, nobody, nobody))
+    assert target.num_rows > 0
     assert again.found_by == (*["draws" if place[0] > 300 else "starts" for place in again.location],)
     assert again.found_by.count("draws") == 1
     order = [int(np.argmin(np.sum((again.location - mean) ** 2, axis=1))) for mean in means]

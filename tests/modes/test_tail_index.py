@@ -6,15 +6,16 @@ import pytest
 from jax.scipy.stats import norm, t
 
 import thermocline as tc
+from thermocline.evaluator import Evaluator
 from thermocline.modes.tail_index import tail_index
-from thermocline.support.precision import cast, computing_in
+from thermocline.support.precision import computing_in
 
 DRAWS = np.random.default_rng(0).normal(size=(200, 2)) * [1.0, 3.0]
 
 
 def fall_of(log_density, draws=DRAWS):
     with computing_in("float64"):
-        return tail_index(cast(tc.Target(log_density, np.zeros(2)), "float64"), draws)
+        return tail_index(Evaluator(tc.Target(log_density, np.zeros(2))), draws)
 
 
 @pytest.mark.parametrize("power", [0.0, 1.0, 1.5, 3.0])
@@ -47,7 +48,7 @@ def test_the_weights_of_a_numpyro_mixture_are_proper():
     weights = numpyro.distributions.Dirichlet(jnp.array([1.0, 2.0, 3.0]))
     target = tc.from_numpyro(lambda: numpyro.sample("weights", weights))
     with computing_in("float64"):
-        assert tail_index(cast(target, "float64"), DRAWS).power > 1.02
+        assert tail_index(Evaluator(target), DRAWS).power > 1.02
 
 
 @pytest.mark.parametrize(("power", "is_proper"), [(1.5, False), (1.9, False), (2.5, True)])
@@ -64,4 +65,4 @@ def test_in_six_dimensions_it_must_fall_faster_still(power, is_proper):
     draws = np.random.default_rng(0).normal(size=(200, 6))
     with computing_in("float64"):
         target = tc.Target(lambda x: -0.5 * power * jnp.log1p(jnp.sum(x**2)), np.zeros(6))
-        assert (tail_index(cast(target, "float64"), draws).power > 1) == is_proper
+        assert (tail_index(Evaluator(target), draws).power > 1) == is_proper

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from thermocline.auto.black_box import fit_auto
 from thermocline.auto.bootstrap import fit_bootstrap
+from thermocline.auto.local_mixture import fit_local_mixture
 from thermocline.bases import BaseFit
 from thermocline.fits.advi import fit_advi
 from thermocline.fits.expectation_maximisation import fit_mixture
@@ -11,7 +12,6 @@ from thermocline.fits.laplace import fit_laplace
 from thermocline.fits.moments import fit_moments
 from thermocline.fits.pathfinder import fit_pathfinder
 from thermocline.fits.renyi import fit_renyi
-from thermocline.modes.local_fits import fit_local_mixture
 
 FITS: dict[str, Callable[..., BaseFit]] = {  # of a target
     "auto": fit_auto,

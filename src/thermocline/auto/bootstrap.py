@@ -5,9 +5,10 @@ from contextlib import closing
 from thermocline.auto.black_box import after_pilot, first_knowledge, gaussian_of
 from thermocline.bases import BaseFit
 from thermocline.engine.progress import reporter_for
+from thermocline.evaluator import Evaluator
 from thermocline.fits.moments import fit_moments
 from thermocline.modes.local_fits import evened, mixture_of
-from thermocline.support.precision import cast, computing_in
+from thermocline.support.precision import computing_in
 from thermocline.target import Target, check_target
 
 
@@ -21,12 +22,13 @@ def fit_bootstrap(
     counts with its mass.
     """
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        target = cast(target, precision)
-        check_target(target)
-        known = first_knowledge(target, seed)
-        fits = mixture_of(evened(known.fits), target.initial_position)
+        evaluate = Evaluator(target, precision)
+        check_target(evaluate.target)
+        known, like = first_knowledge(evaluate, seed), evaluate.target.initial_position
+        fits = mixture_of(evened(known.fits), like)
         fit = BaseFit(fit_moments(fits).base, known.pool.log_evidence)
         for round_index in range(num_rounds):
-            known = after_pilot(known, target, fit, seed + round_index + 1, reporter)
-            fit = BaseFit(gaussian_of(known.pool, target), known.pool.log_evidence)
-        return fit._replace(num_gradients=known.num_gradients, modes=(known.found, known.fits), story=known.story)
+            known = after_pilot(known, evaluate, fit, seed + round_index + 1, reporter)
+            fit = BaseFit(gaussian_of(known.pool, like), known.pool.log_evidence)
+        spent, modes = known.num_gradients + evaluate.num_rows, (known.found, known.fits)
+        return fit._replace(num_gradients=spent, modes=modes, story=known.story)

@@ -2,20 +2,17 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import BaseFit, Gaussian, Mixture, StudentT
+from thermocline.evaluator import Evaluator
 from thermocline.fits.clusters import cluster
 from thermocline.fits.expectation_maximisation import mixture_of_clusters
-from thermocline.fits.importance import Population, adapt_population, learn_from
+from thermocline.fits.importance import ImportanceSample, adapt_by_importance, em_update
 from thermocline.fits.moments import fit_moments
 from thermocline.fits.weighted import weighted_draws_of
 from thermocline.modes.local_fits import MOST_COMPONENTS, LocalFit, evened, mixture_of
 from thermocline.modes.search import Found
-from thermocline.support.precision import to_numpy
-from thermocline.target import Target
 
 MANY_UNSEEN = 0.02  # chance of a new mode at the next start from which a list of modes is hopeless
 FAIR_SHARE = 0.1  # effective share of a mixture's own draws from which it follows a shape
@@ -32,8 +29,8 @@ class Knowledge(NamedTuple):
 
     found: Found
     fits: list[LocalFit]
-    pool: Population  # draws of the fits and of pilots, with weights that account for both
-    num_gradients: int
+    pool: ImportanceSample  # draws of the fits and of pilots, with weights that account for both
+    num_gradients: int  # of pilots
     story: tuple[str, ...]
     has_piloted: bool = False
 
@@ -43,23 +40,23 @@ def has_many_modes(found: Found) -> bool:
     return found.num_modes > MOST_COMPONENTS or found.unseen > MANY_UNSEEN
 
 
-def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFit:
+def chosen_base(known: Knowledge, like: Any, target_error: float) -> BaseFit:
     """The Gaussian with the pool's moments, or a mixture with a component for each mode if that is closer.
 
     Divergences are measured on the pool, which holds draws of all fits and pilots. Where the pool cannot tell,
     because few of its draws count, the fits stand as they are.
     """
     pool, size = known.pool, known.pool.effective_share * known.pool.log_weight.size
-    everything = mixture_of(evened(known.fits), target.initial_position, at_least=1)
+    everything = mixture_of(evened(known.fits), like, at_least=1)
     if size < FEWEST_EFFECTIVE or np.any(np.ptp(pool.position, axis=0) == 0):
         return BaseFit(everything if len(known.fits) > 1 else everything.component(0), pool.log_evidence)
     kept, lost = pruned(known.fits, target_error / 10)
-    gaussian = gaussian_of(pool, target)
-    far = divergence(pool, gaussian, target)
+    gaussian = gaussian_of(pool, like)
+    far = divergence(pool, gaussian)
     if len(kept) == 1:
         return BaseFit(gaussian, pool.log_evidence, story=(f"One Gaussian: KL(target, base) is {far:.2g}.{lost}",))
-    other = mixture_of(kept, target.initial_position, at_least=1)
-    near, number = divergence(pool, other, target), len(kept)
+    other = mixture_of(kept, like, at_least=1)
+    near, number = divergence(pool, other), len(kept)
     if far - near > WORTH_A_COMPONENT * (1 + number):
         story = f"A mixture of {number}: KL(target, base) is {near:.2g}; of one Gaussian, {far:.2g}.{lost}"
         return BaseFit(other, pool.log_evidence, story=(story,))
@@ -67,7 +64,9 @@ def chosen_base(known: Knowledge, target: Target, target_error: float) -> BaseFi
     return BaseFit(gaussian, pool.log_evidence, story=(story,))
 
 
-def reshaped(key: jax.Array, pool: Population, fit: BaseFit, target: Target, worth: float) -> tuple[BaseFit, bool]:
+def reshaped(
+    generator: np.random.Generator, evaluate: Evaluator, pool: ImportanceSample, fit: BaseFit, worth: float
+) -> tuple[BaseFit, bool]:
     """The base, or a mixture that follows the shape of the pool where that saves so many nats; and whether it does.
 
     Arms, rings and necks are no modes, but Gaussians can be laid along them. The mixture goes on to learn from its own
@@ -75,16 +74,16 @@ def reshaped(key: jax.Array, pool: Population, fit: BaseFit, target: Target, wor
     """
     if pool.effective_share * pool.log_weight.size < NUM_SHAPING * FEWEST_EFFECTIVE / 4:
         return fit, False
-    draws = weighted_draws_of((pool.position, pool.log_weight), target.initial_position)
+    draws = weighted_draws_of((pool.position, pool.log_weight), evaluate.target.initial_position)
     first = broadened(mixture_of_clusters(cluster(draws, NUM_SHAPING, 0, 0), draws))
-    first = learn_from(first, pool.position, pool.log_weight)
-    mixture, population, cost = adapt_population(key, target, first)
-    saved = divergence(pool, fit.base, target) - divergence(pool, mixture, target)
-    if population.effective_share < FAIR_SHARE or saved < worth:
-        return fit._replace(num_gradients=fit.num_gradients + cost), False
-    story = f"A mixture of {NUM_SHAPING + 1} follows its shape: {population.effective_share:.0%} of its draws count."
+    first = em_update(first, pool.position, pool.log_weight)
+    mixture, sample = adapt_by_importance(generator, evaluate, first)
+    saved = divergence(pool, fit.base) - divergence(pool, mixture)
+    if sample.effective_share < FAIR_SHARE or saved < worth:
+        return fit, False
+    story = f"A mixture of {NUM_SHAPING + 1} follows its shape: {sample.effective_share:.0%} of its draws count."
     base = heavy_tailed(mixture)
-    return BaseFit(base, population.log_evidence, fit.num_gradients + cost, story=(*fit.story, story)), True
+    return BaseFit(base, sample.log_evidence, story=(*fit.story, story)), True
 
 
 def heavy_tailed(base: Any) -> Any:
@@ -94,16 +93,15 @@ def heavy_tailed(base: Any) -> Any:
     root of the dimension costs the same divergence in any.
     """
     if isinstance(base, Mixture):
-        return Mixture(heavy_tailed(base.components), base.log_weights)
+        return base.mapped(heavy_tailed)
     wider = 1 + EXTRA_WIDTH / np.sqrt(np.shape(base.scale_tril)[-1])
-    whitening = None if base.whitening is None else np.asarray(base.whitening) / wider
-    return StudentT(base.mean, wider * np.asarray(base.scale_tril), DEGREES, whitening)
+    return StudentT(base.mean, wider * np.asarray(base.scale_tril), DEGREES).prepared()
 
 
-def tailed(pool: Population, fit: BaseFit, target: Target) -> BaseFit:
+def tailed(pool: ImportanceSample, fit: BaseFit) -> BaseFit:
     """The base as it is, or with heavy tails where that is closer to the target."""
     heavy = heavy_tailed(fit.base)
-    near, far = (divergence(pool, base, target) for base in (heavy, fit.base))
+    near, far = (divergence(pool, base) for base in (heavy, fit.base))
     if not near < far:
         return fit
     story = f"With Student's t in place of every Gaussian it is {near:.2g}, on {far:.2g}."
@@ -118,9 +116,9 @@ def piloting(base: Gaussian | Mixture) -> Mixture:
     return heavy_tailed(broadened(Mixture.of([base], [0.0]) if isinstance(base, Gaussian) else base))
 
 
-def gaussian_of(pool: Population, target: Target) -> Gaussian:
+def gaussian_of(pool: ImportanceSample, like: Any) -> Gaussian:
     """The Gaussian with the pool's mean and covariance (the paper's proposal)."""
-    return fit_moments((pool.position, pool.log_weight), like=target.initial_position).base
+    return fit_moments((pool.position, pool.log_weight), like=like).base
 
 
 def pruned(fits: list[LocalFit], most_lost: float) -> tuple[list[LocalFit], str]:
@@ -140,22 +138,16 @@ def broadened(mixture: Mixture) -> Mixture:
     if number == MOST_COMPONENTS:
         return mixture
     gaussian = fit_moments(mixture).base
-    broad = Gaussian(gaussian.mean, np.sqrt(2.0) * np.asarray(gaussian.scale_tril)).whitened()
+    broad = Gaussian(gaussian.mean, np.sqrt(2.0) * np.asarray(gaussian.scale_tril)).prepared()
     log_weights = np.append(mixture.log_weights[:number] + np.log1p(-BROAD_WEIGHT), np.log(BROAD_WEIGHT))
-    components = [*(mixture.component(i).whitened() for i in range(number)), broad]
+    components = [*(mixture.component(i).prepared() for i in range(number)), broad]
     return Mixture.of(components, log_weights, at_least=NUM_SHAPING + 1)
 
 
-def divergence(pool: Population, base: Any, target: Target) -> float:
+def divergence(pool: ImportanceSample, base: Any) -> float:
     """KL divergence from the target to a base, on the pool."""
-    log_base = to_numpy(_log_densities(base, target, pool.position))
+    log_base = base.log_density_of_rows(pool.position)
     weight = np.exp(pool.log_weight - pool.log_weight.max())
     is_used = weight > 0
     ratio = pool.log_target[is_used] - log_base[is_used]
     return float(weight[is_used] @ ratio / weight.sum() - pool.log_evidence)
-
-
-@jax.jit
-def _log_densities(base: Any, target: Target, positions: jax.Array) -> jax.Array:
-    unravel = ravel_pytree(target.initial_position)[1]
-    return jax.vmap(lambda position: base.log_density(unravel(position)))(positions)

@@ -9,6 +9,8 @@ from thermocline.bases.base import (
     check_base,
     fresh_draws,
     initial_scale,
+    log_densities,
+    sampled_rows,
 )
 from thermocline.bases.blend import Blend
 from thermocline.bases.constellation import Constellation
@@ -43,4 +45,6 @@ __all__ = [
     "check_base",
     "fresh_draws",
     "initial_scale",
+    "log_densities",
+    "sampled_rows",
 ]

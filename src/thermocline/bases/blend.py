@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases.base import NormalisedDensity, base_name
+from thermocline.support import linear
 from thermocline.support.pytree import pytree
 
 
@@ -28,6 +29,18 @@ class Blend:
         heights = jnp.stack([base.log_density(position) for base in self.bases])
         return jax.nn.logsumexp(jnp.asarray(self.log_weights) + heights)
 
+    def log_density_of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """At ravelled positions along the last axis, in NumPy."""
+        heights = np.stack([base.log_density_of_rows(rows) for base in self.bases], axis=-1)
+        return linear.log_sum_exp(np.asarray(self.log_weights) + heights, np)
+
+    def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
+        """Exact draws, ravelled, one a row, in random order, in NumPy."""
+        counts = generator.multinomial(number, np.exp(self.log_weights))
+        return generator.permutation(
+            np.concatenate([base.sample_rows(generator, n) for base, n in zip(self.bases, counts, strict=True)])
+        )
+
     def sample(self, key: jax.Array) -> Any:
         key_choice, *keys = jax.random.split(key, 1 + len(self.bases))
         index = jax.random.categorical(key_choice, jnp.asarray(self.log_weights))
@@ -38,9 +51,8 @@ class Blend:
     def description(self) -> str:
         return " and ".join(map(base_name, self.bases))
 
-    @property
-    def scale_tril(self) -> Any:
+    def pooled_scale(self, namespace: Any = np) -> Any:
         return getattr(self.bases[0], "scale_tril", None)
 
-    def centres(self) -> jax.Array:
-        return self.bases[0].centres()
+    def centres(self, namespace: Any = np) -> Any:
+        return self.bases[0].centres(namespace)

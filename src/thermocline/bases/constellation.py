@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy.linalg import solve_triangular
 
+from thermocline.support import linear
 from thermocline.support.pytree import pytree
 
 
@@ -31,7 +31,7 @@ class Constellation:
         centres, log_weights = np.asarray(centres, float), np.asarray(log_weights, float)
         weights = np.exp(log_weights - np.logaddexp.reduce(log_weights))
         middle, scale = weights @ centres, np.linalg.cholesky(covariance)
-        whitening = solve_triangular(scale, np.eye(len(scale)), lower=True)
+        whitening = linear.inverse(scale, np)
         size = -(-len(centres) // room) * room
         white, padded = np.zeros((size, len(middle))), np.full(size, -np.inf)
         white[: len(centres)] = (centres - middle) @ whitening.T
@@ -44,12 +44,17 @@ class Constellation:
         return int(np.sum(np.isfinite(self.log_weights)))
 
     def log_density(self, position: Any) -> jax.Array:
-        white = jnp.asarray(self.whitening) @ (ravel_pytree(position)[0] - ravel_pytree(self.origin)[0])
-        centres = jnp.asarray(self.white_centres)
-        heights = jnp.asarray(self.log_weights) + centres @ white - 0.5 * jnp.sum(centres**2, axis=1)
-        log_determinant = jnp.sum(jnp.log(jnp.diagonal(jnp.asarray(self.scale_tril))))
-        constant = -0.5 * white.size * np.log(2 * np.pi) - log_determinant
-        return jax.nn.logsumexp(heights) - 0.5 * white @ white + constant
+        return self.log_density_of_rows(ravel_pytree(position)[0], jnp)
+
+    def log_density_of_rows(self, rows: Any, namespace: Any = np) -> Any:
+        """At ravelled positions along the last axis, in NumPy or JAX."""
+        white = (rows - linear.ravelled(self.origin, namespace)) @ namespace.asarray(self.whitening).T
+        centres = namespace.asarray(self.white_centres)
+        heights = namespace.asarray(self.log_weights) + white @ centres.T - 0.5 * namespace.sum(centres**2, axis=1)
+        constant = 0.5 * white.shape[-1] * np.log(2 * np.pi) + linear.log_determinant(
+            namespace.asarray(self.scale_tril), namespace
+        )
+        return linear.log_sum_exp(heights, namespace) - 0.5 * namespace.sum(white**2, axis=-1) - constant
 
     def sample(self, key: jax.Array) -> Any:
         key_component, key_draw = jax.random.split(key)
@@ -58,15 +63,22 @@ class Constellation:
         noise = jax.random.normal(key_draw, origin.shape, origin.dtype)
         return unravel(origin + jnp.asarray(self.scale_tril) @ (jnp.asarray(self.white_centres)[index] + noise))
 
-    def moments(self) -> tuple[jax.Array, jax.Array]:
-        """Exact mean and variances of the ravelled position."""
-        weights, scale = jnp.exp(jnp.asarray(self.log_weights)), jnp.asarray(self.scale_tril)
-        centres = jnp.asarray(self.white_centres) @ scale.T
-        mean = weights @ centres
-        variances = weights @ (centres - mean) ** 2 + jnp.sum(scale**2, axis=1)
-        return ravel_pytree(self.origin)[0] + mean, variances
+    def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
+        """Exact draws, ravelled, one a row, in NumPy."""
+        weights, centres = np.exp(np.asarray(self.log_weights, float)), np.asarray(self.white_centres)
+        index = generator.choice(len(weights), number, p=weights / weights.sum())
+        white = centres[index] + generator.normal(size=(number, centres.shape[1]))
+        return linear.ravelled(self.origin, np) + white @ np.asarray(self.scale_tril).T
 
-    def centres(self) -> jax.Array:
+    def moments(self, namespace: Any = np) -> tuple[Any, Any]:
+        """Exact mean and variances of the ravelled position."""
+        weights, scale = namespace.exp(namespace.asarray(self.log_weights)), namespace.asarray(self.scale_tril)
+        centres = namespace.asarray(self.white_centres) @ scale.T
+        mean = weights @ centres
+        variances = weights @ (centres - mean) ** 2 + namespace.sum(scale**2, axis=1)
+        return linear.ravelled(self.origin, namespace) + mean, variances
+
+    def centres(self, namespace: Any = np) -> Any:
         """The components' means, ravelled, one a row."""
-        relative = jnp.asarray(self.white_centres) @ jnp.asarray(self.scale_tril).T
-        return ravel_pytree(self.origin)[0] + relative
+        relative = namespace.asarray(self.white_centres) @ namespace.asarray(self.scale_tril).T
+        return linear.ravelled(self.origin, namespace) + relative

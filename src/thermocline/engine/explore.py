@@ -64,7 +64,8 @@ def explore(
     """
     key_base, key_start, key_run = keys_of(seed)
     path, base_draws, log_support = prepare(key_base, target, base, log_zeta)
-    metric = metric_of(initial_scale(base, base_draws.position), centres_of(base, base_draws.position))
+    known = to_numpy(base)
+    metric = metric_of(initial_scale(known, base_draws.position), centres_of(known, base_draws.position))
     pilot = method.pilot if isinstance(method, Piloted) else method
     tuning, visits_base = first_tuning(pilot, metric, base_draws.log_ratio)
     positions, num_kept = starts(base_draws, lengths.num_chains), max(NUM_KEPT // lengths.num_chains, 8)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import Base, BaseFit, Gaussian, NormalisedDensity, fresh_draws
+from thermocline.bases import Base, BaseFit, NormalisedDensity, fresh_draws
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Estimate
 from thermocline.support.errors import ThermoclineError
@@ -33,8 +33,8 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
     is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
     if is_leaf and hasattr(density, "sample"):
         density = Base(density.log_density, density.sample)  # a class that JAX does not know
-    if isinstance(density, Gaussian):
-        density = density.whitened()
+    if hasattr(density, "prepared"):
+        density = density.prepared()
     return fit._replace(base=cast(density, precision))
 
 
@@ -57,7 +57,7 @@ def prepare(
         log_zeta = float(np.logaddexp.reduce(log_ratio[supported]) - np.log(log_ratio.size))
         path, log_ratio = Path(target, base, jnp.asarray(log_zeta)), log_ratio - log_zeta
     moments = getattr(base, "moments", None)
-    mean, variance = (None, None) if moments is None else to_numpy(moments())
+    mean, variance = (None, None) if moments is None else to_numpy(to_numpy(base).moments())
     return path, BaseDraws(positions, log_ratio, mean, variance), log_support
 
 

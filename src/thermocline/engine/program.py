@@ -16,17 +16,10 @@ from thermocline.records import Draws
 
 
 def chain_mesh(num_chains: int, path: Path) -> Mesh:
-    """As many devices as divide the chains evenly; one where Python is called back, which hangs on several."""
-    devices = jax.devices()[: 1 if len(jax.devices()) > 1 and calls_back(path) else None]
+    """As many devices as divide the chains evenly; one for a host target, whose callbacks hang on several."""
+    devices = jax.devices()[: 1 if path.target.host is not None else None]
     count = max(n for n in range(1, len(devices) + 1) if num_chains % n == 0)
     return Mesh(np.array(devices[:count]), ("chains",))
-
-
-def calls_back(path: Path) -> bool:
-    """Whether the target or the base is evaluated in Python."""
-    position = jax.ShapeDtypeStruct((path.dimension,), path.log_zeta.dtype)
-    programs = jax.make_jaxpr(path.evaluate)(position), jax.make_jaxpr(path.base.sample)(jax.random.key(0))
-    return any("pure_callback" in str(program) for program in programs)
 
 
 @partial(jax.jit, static_argnames=("capacity", "mesh"))

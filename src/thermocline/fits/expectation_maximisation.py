@@ -1,22 +1,15 @@
 """Mixtures of Gaussians fitted to weighted draws by expectation maximisation."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from thermocline.bases.base import BaseFit
-from thermocline.bases.gaussian import Gaussian
-from thermocline.bases.mixture import Mixture
+from thermocline.bases import BaseFit, Gaussian, Mixture
 from thermocline.fits.clusters import cluster
-from thermocline.fits.stochastic_ascent import Normal
 from thermocline.fits.weighted import weighted_draws_of, weighted_moments
 from thermocline.records import WeightedDraws
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import cast, computing_in, to_numpy
+from thermocline.support.flat import ravelled_rows, unravelled
 
 MOST_STEPS = 200
 LEAST_GAIN = 1e-5  # of the mean log density in a step, in nats, at which it ends
@@ -34,124 +27,117 @@ def fit_mixture(
     diagonal: bool = False,
     like: Any = None,
     log_zeta: float | None = None,
-    precision: str = "float64",
 ) -> BaseFit:
     """The mixture of Gaussians of largest likelihood for weighted draws, with covariances shrunk a little.
 
-    `source` and `like` are as for `fit_moments`. It climbs from `start`, whose components without support are kept as
+    `source` and `like` are as for `fit_moments`. It goes up from `start`, whose components without support are kept as
     they are, or from the best of four clusterings. log zeta is what is given, else the Result's log evidence, else
     0: a mere placeholder. The trace has the draws' mean log density by step.
     """
-    with computing_in(precision):
-        draws = weighted_draws_of(source, like)
-        starts = [start] if start is not None else _starts(draws, num_components, diagonal, seed)
-        positions, weights, starts = cast((draws.position, draws.weight, starts), precision)
-        ends = [to_numpy(_climb(one, positions, weights, start is not None)) for one in starts]
-    best = max(ends, key=lambda end: end.trace[end.num_steps - 1])
+    draws = weighted_draws_of(source, like)
+    starts = [start] if start is not None else _starts(draws, num_components, diagonal, seed)
+    ends = [em_fit(one, draws.position, draws.weight, start is not None) for one in starts]
+    best = max(ends, key=lambda end: end.trace[-1])
     known = draws.log_evidence if log_zeta is None else log_zeta
     story = f"Expectation maximisation fitted {best.mixture.num_components} Gaussians to {len(draws.weight)} draws."
-    return BaseFit(best.mixture, float(known or 0.0), trace=best.trace[: best.num_steps], story=(story,))
+    return BaseFit(best.mixture, float(known or 0.0), trace=best.trace, story=(story,))
 
 
-class Climb(NamedTuple):
-    """Where expectation maximisation ended; `trace` is NaN after the last step."""
+class EmFit(NamedTuple):
+    """Where expectation maximisation ended, and the draws' mean log density by step."""
 
     mixture: Mixture
-    trace: jax.Array
-    num_steps: jax.Array
+    trace: np.ndarray
 
 
-def expectation_maximisation(
-    mixture: Mixture, positions: jax.Array, weights: jax.Array, *, keep: Any = True, most_steps: int = MOST_STEPS
-) -> Mixture:
-    """The mixture that fits weighted draws (ravelled, one a row) best, from a given one of Gaussians, as pure JAX.
+def em_fit(
+    mixture: Mixture, positions: np.ndarray, weights: np.ndarray, keep: Any = True, *, most_steps: int = MOST_STEPS
+) -> EmFit:
+    """The mixture of Gaussians that fits weighted draws (ravelled, one a row) best, from a given one.
 
-    A component supported by fewer than two effective draws keeps its mean, scale and weight if `keep`, one answer or
-    one for each component, says so; otherwise it becomes padding. Padding stays padding.
+    Steps go on until the mean log density changes no more. A component supported by fewer than two effective draws
+    keeps its mean, scale and weight if `keep`, one answer or one for each component, says so; otherwise it becomes
+    padding. Padding stays padding.
     """
-    return climb(mixture, positions, weights, keep, most_steps=most_steps).mixture
-
-
-def climb(
-    mixture: Mixture, positions: jax.Array, weights: jax.Array, keep: Any, *, most_steps: int = MOST_STEPS
-) -> Climb:
-    """Steps of expectation maximisation until the mean log density changes no more."""
-    unravel = ravel_pytree(mixture.component(0).mean)[1]
-    weights = weights / jnp.sum(weights)
-
-    def goes_on(carry: tuple) -> jax.Array:
-        _, trace, step = carry
-        gain = jnp.abs(trace[step - 1] - trace[step - 2])
-        return (step < most_steps) & ~((step > 1) & (gain < LEAST_GAIN))
-
-    def step(carry: tuple) -> tuple:
-        state, trace, step = carry
-        state, height = maximised(state, positions, weights, keep)
-        return state, trace.at[step].set(height), step + 1
-
-    state = Components(mixture.centres(), mixture.components.scale_tril, jnp.asarray(mixture.log_weights))
-    trace = jnp.full(most_steps, jnp.nan, positions.dtype)
-    state, trace, num_steps = jax.lax.while_loop(goes_on, step, (state, trace, jnp.asarray(0)))
-    components = Gaussian(jax.vmap(unravel)(state.mean), state.scale)
-    return Climb(Mixture(components, state.log_weight), trace, num_steps)
+    weights, trace = np.asarray(weights) / np.sum(weights), []
+    components = Components.of(mixture)
+    while len(trace) < most_steps and not (len(trace) > 1 and abs(trace[-1] - trace[-2]) < LEAST_GAIN):
+        components, height = em_step(components, np.asarray(positions), weights, keep)
+        trace.append(height)
+    return EmFit(components.mixture(mixture.component(0).mean), np.array(trace))
 
 
 class Components(NamedTuple):
     """Gaussians on ravelled positions, with a leading axis over them."""
 
-    mean: jax.Array
-    scale: jax.Array
-    log_weight: jax.Array
+    mean: np.ndarray
+    scale: np.ndarray
+    log_weight: np.ndarray
+
+    @classmethod
+    def of(cls, mixture: Mixture) -> "Components":
+        scales, log_weights = np.asarray(mixture.components.scale_tril), np.asarray(mixture.log_weights, float)
+        return cls(ravelled_rows(mixture.components.mean), scales, log_weights)
+
+    def mixture(self, like: Any) -> Mixture:
+        """As a base on PyTrees like this one."""
+        pairs = zip(self.mean, self.scale, strict=True)
+        gaussians = [Gaussian(unravelled(mean, like), scale).prepared() for mean, scale in pairs]
+        return Mixture.stacked(gaussians, self.log_weight)
+
+    def log_densities(self, positions: np.ndarray) -> np.ndarray:
+        """Log of weight times density, (component, draw); -inf for padding."""
+        heights = np.full((len(self.mean), len(positions)), -np.inf)
+        for k in np.flatnonzero(np.isfinite(self.log_weight)):
+            heights[k] = self.log_weight[k] + Gaussian(self.mean[k], self.scale[k]).log_density_of_rows(positions)
+        return heights
 
 
-def maximised(old: Components, positions: jax.Array, weights: jax.Array, keep: Any) -> tuple[Components, jax.Array]:
+def em_step(old: Components, positions: np.ndarray, weights: np.ndarray, keep: Any) -> tuple[Components, float]:
     """One step, and the mean log density before it.
 
     A component's covariance is shrunk towards the mean covariance within components, as if that had been seen in D + 2
     further draws. One whose shares, however even, do not amount to two draws loses its weight but stays where it is.
     """
-    log_shares = old.log_weight[:, None] + jax.vmap(partial(_log_densities, positions))(old.mean, old.scale)
-    height = weights @ jax.nn.logsumexp(log_shares, axis=0)
-    shares = weights * jax.nn.softmax(log_shares, axis=0)  # (component, draw)
-    mass = jnp.sum(shares, axis=1)
-    size = mass**2 / jnp.maximum(jnp.sum(shares**2, axis=1), jnp.finfo(mass.dtype).tiny)
+    log_shares = old.log_densities(positions)
+    log_total = np.logaddexp.reduce(log_shares, axis=0)
+    with np.errstate(invalid="ignore"):
+        shares = weights * np.nan_to_num(np.exp(log_shares - log_total))  # (component, draw)
+    mass = shares.sum(axis=1)
+    size = mass**2 / np.maximum(np.sum(shares**2, axis=1), np.finfo(float).tiny)
     is_supported = (size > LEAST_SIZE) & (mass > 0)
-    safe = jnp.where(is_supported[:, None], shares, 1.0)
-    mean, spread = jax.vmap(weighted_moments, (None, 0))(positions, safe)
-    least = LEAST_VARIANCE * jnp.diag(jnp.diagonal(weighted_moments(positions, weights)[1]))
-    within = jnp.einsum("k,kij->ij", jnp.where(is_supported, mass, 0.0), spread) / jnp.sum(mass) + least
-    prior = positions.shape[1] + 2.0
-    size = size[:, None, None]
-    scale = _factor((size * spread + prior * within) / (size + prior), old.scale)
-    is_new = is_supported & jnp.all(jnp.isfinite(scale), axis=tuple(range(1, scale.ndim)))
-    moves = is_new & (mass > LEAST_SIZE * jnp.sum(weights**2))
-    return Components(
-        jnp.where(moves[:, None], mean, old.mean),
-        jnp.where(moves.reshape(-1, *[1] * (scale.ndim - 1)), scale, old.scale),
-        _log_weights(old.log_weight, mass, is_new, keep),
-    ), height
+    moves = is_supported & (mass > LEAST_SIZE * np.sum(weights**2))
+    mean, scale = old.mean.copy(), old.scale.copy()
+    spreads = {k: weighted_moments(positions, shares[k]) for k in np.flatnonzero(is_supported)}
+    least = LEAST_VARIANCE * np.diag(weighted_moments(positions, weights)[1].diagonal())
+    within = sum((mass[k] * spread for k, (_, spread) in spreads.items()), np.zeros_like(least)) / mass.sum() + least
+    prior, is_new = positions.shape[1] + 2.0, np.zeros(len(mass), bool)
+    for k, (centre, spread) in spreads.items():
+        factor = _factor((size[k] * spread + prior * within) / (size[k] + prior), old.scale.ndim == 2)
+        is_new[k] = np.all(np.isfinite(factor))
+        if is_new[k] and moves[k]:
+            mean[k], scale[k] = centre, factor
+    return Components(mean, scale, _log_weights(old.log_weight, mass, is_new, keep)), float(weights @ log_total)
 
 
-def _log_weights(old: jax.Array, mass: jax.Array, is_new: jax.Array, keep: Any) -> jax.Array:
+def _log_weights(old: np.ndarray, mass: np.ndarray, is_new: np.ndarray, keep: Any) -> np.ndarray:
     """Those kept have the weight they had; those with support share the rest by their mass."""
-    kept = jnp.where(~is_new & jnp.asarray(keep), old, -jnp.inf)
-    rest = jnp.log1p(-jnp.minimum(jnp.sum(jnp.exp(kept)), 1.0))
-    new = jnp.where(is_new, jnp.log(jnp.where(is_new, mass, 1.0)), -jnp.inf)
-    total = jax.nn.logsumexp(new)
-    new = jnp.where(is_new, new - jnp.where(jnp.isfinite(total), total, 0.0) + rest, kept)
-    return new - jax.nn.logsumexp(new)
+    kept = np.where(~is_new & np.asarray(keep), old, -np.inf)
+    rest = np.log1p(-min(np.sum(np.exp(kept)), 1.0)) if np.sum(np.exp(kept)) < 1 else -np.inf
+    new = np.where(is_new, np.log(np.where(is_new, mass, 1.0)), -np.inf)
+    total = np.logaddexp.reduce(new)
+    new = np.where(is_new, new - (total if np.isfinite(total) else 0.0) + rest, kept)
+    return new - np.logaddexp.reduce(new)
 
 
-def _log_densities(positions: jax.Array, mean: jax.Array, scale: jax.Array) -> jax.Array:
-    normal = Normal(mean, scale)
-    return normal.log_densities(normal.noise_at(positions))
-
-
-def _factor(covariances: jax.Array, like: jax.Array) -> jax.Array:
-    """Scale factors of the kind of `like`: deviations, or lower triangles."""
-    if like.ndim == 2:
-        return jnp.sqrt(jnp.diagonal(covariances, axis1=1, axis2=2))
-    return jnp.linalg.cholesky(covariances)
+def _factor(covariance: np.ndarray, is_diagonal: bool) -> np.ndarray:
+    """A scale factor: deviations, or a lower triangle; NaN where there is none."""
+    if is_diagonal:
+        return np.sqrt(np.diagonal(covariance))
+    try:
+        return np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return np.full_like(covariance, np.nan)
 
 
 def _starts(draws: WeightedDraws, num_components: int, diagonal: bool, seed: int) -> list[Mixture]:
@@ -174,7 +160,4 @@ def mixture_of_clusters(label: np.ndarray, draws: WeightedDraws, diagonal: bool 
     covariance = (centred.T * draws.weight) @ centred
     covariance += np.diag(1e-3 * np.var(draws.position, axis=0))
     scale = np.sqrt(np.diagonal(covariance)) if diagonal else np.linalg.cholesky(covariance)
-    return Mixture.of([Gaussian(to_numpy(draws.unravel(mean)), scale) for mean in means], np.log(mass))
-
-
-_climb = jax.jit(climb)
+    return Mixture.of([Gaussian(draws.unravel(mean), scale) for mean in means], np.log(mass))

@@ -1,25 +1,17 @@
-"""Population Monte Carlo: a Gaussian mixture drawn to the target by importance sampling (Cappé et al. 2008).
+"""Importance samples, and a Gaussian mixture drawn to the target by them: population Monte Carlo (Cappé et al. 2008).
 
 Each round draws from the mixture, weights the draws for the target, and fits the mixture to them, which lowers the
 divergence from the target to the mixture: it covers modes where variational fits choose one.
 """
 
-from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from thermocline.bases.base import fresh_draws
-from thermocline.bases.gaussian import Gaussian
-from thermocline.bases.mixture import Mixture
+from thermocline.bases import Mixture
 from thermocline.estimators.resampling import systematic_resample
-from thermocline.fits.expectation_maximisation import expectation_maximisation
-from thermocline.support import linear
-from thermocline.support.precision import to_numpy
-from thermocline.target import Target
+from thermocline.evaluator import Evaluator
+from thermocline.fits.expectation_maximisation import em_fit
 
 NUM_DRAWS = 4096
 MOST_ROUNDS = 10
@@ -30,16 +22,16 @@ LEAST_WEIGHT = 1e-3  # of a component, so that a mode once known goes on being l
 GAIN = 1.02  # of the effective share that makes another round worth it
 
 
-class Population(NamedTuple):
+class ImportanceSample(NamedTuple):
     """Draws of a mixture, ravelled, with log weights for the target relative to it and the target's log density."""
 
     position: np.ndarray
     log_weight: np.ndarray
     log_target: np.ndarray
 
-    def part(self, rows: slice) -> "Population":
+    def part(self, rows: slice) -> "ImportanceSample":
         """Some of the draws."""
-        return Population(*(leaf[rows] for leaf in self))
+        return ImportanceSample(*(leaf[rows] for leaf in self))
 
     @property
     def log_evidence(self) -> float:
@@ -55,80 +47,64 @@ class Population(NamedTuple):
         return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)
 
 
-def draw_population(key: jax.Array, target: Target, mixture: Mixture, *, num_draws: int = NUM_DRAWS) -> Population:
+def draw_importance(
+    generator: np.random.Generator, evaluate: Evaluator, mixture: Mixture, *, num_draws: int = NUM_DRAWS
+) -> ImportanceSample:
     """Fresh draws of the mixture, weighted for the target; off its support, or where it is NaN, they weigh nothing."""
-    return Population(*to_numpy(_draw(key, target, mixture, num_draws)))
+    positions = mixture.sample_rows(generator, num_draws)
+    log_target = evaluate.values(positions)
+    return ImportanceSample(positions, log_target - mixture.log_density_of_rows(positions), log_target)
 
 
-@partial(jax.jit, static_argnames="num_draws")
-def _draw(key: jax.Array, target: Target, mixture: Mixture, num_draws: int) -> tuple[jax.Array, ...]:
-    unravel = ravel_pytree(target.initial_position)[1]
-    positions = fresh_draws(key, mixture, num_draws)
-    log_target = jax.vmap(lambda position: jnp.asarray(target(unravel(position)), position.dtype))(positions)
-    log_target = jnp.where(jnp.isfinite(log_target), log_target, -jnp.inf)
-    log_base = jax.vmap(lambda position: mixture.log_density(unravel(position)))(positions)
-    return positions, log_target - log_base, log_target
-
-
-def adapt_population(key: jax.Array, target: Target, mixture: Mixture) -> tuple[Mixture, Population, int]:
-    """The best mixture of a few rounds, its own draws, and how many densities were evaluated.
+def adapt_by_importance(
+    generator: np.random.Generator, evaluate: Evaluator, mixture: Mixture
+) -> tuple[Mixture, ImportanceSample]:
+    """The best mixture of a few rounds, and its own draws.
 
     A mixture that covers the target poorly is left alone: its few heavy draws would pull it onto themselves. For
     the same reason a round that finds less mass is no gain, however even its weights.
     """
-    best, best_population = mixture, draw_population(jax.random.fold_in(key, 0), target, mixture)
+    best, best_sample = mixture, draw_importance(generator, evaluate, mixture)
     num_rounds = 1
-    while num_rounds < MOST_ROUNDS and best_population.effective_share > LEAST_SHARE:
-        current = learn_from(best, best_population.position, best_population.log_weight)
-        population = draw_population(jax.random.fold_in(key, num_rounds), target, current)
+    while num_rounds < MOST_ROUNDS and best_sample.effective_share > LEAST_SHARE:
+        current = em_update(best, best_sample.position, best_sample.log_weight)
+        sample = draw_importance(generator, evaluate, current)
         num_rounds += 1
-        if not is_better(population, best_population):
+        if not is_better(sample, best_sample):
             break
-        best, best_population = current, population
-    return best, best_population, num_rounds * NUM_DRAWS
+        best, best_sample = current, sample
+    return best, best_sample
 
 
-def is_better(population: Population, than: Population) -> bool:
+def is_better(sample: ImportanceSample, than: ImportanceSample) -> bool:
     """More even weights, and no mass lost."""
-    return has_lost_no_mass(population, than) and population.effective_share > GAIN * than.effective_share
+    return has_lost_no_mass(sample, than) and sample.effective_share > GAIN * than.effective_share
 
 
-def has_lost_no_mass(population: Population, than: Population) -> bool:
+def has_lost_no_mass(sample: ImportanceSample, than: ImportanceSample) -> bool:
     """Whether it finds as much as another does, but for what chance can do."""
-    chance = np.hypot(*(1 / np.sqrt(p.effective_share * p.log_weight.size) for p in (population, than)))
-    return bool(than.log_evidence - population.log_evidence < 2 * chance)
+    chance = np.hypot(*(1 / np.sqrt(p.effective_share * p.log_weight.size) for p in (sample, than)))
+    return bool(than.log_evidence - sample.log_evidence < 2 * chance)
 
 
-def learn_from(mixture: Mixture, positions: np.ndarray, log_weight: np.ndarray) -> Mixture:
+def em_update(mixture: Mixture, positions: np.ndarray, log_weight: np.ndarray) -> Mixture:
     """The mixture after expectation maximisation on weighted draws; a mode once known goes on being looked at.
 
-    Whatever their number, as many are resampled as a population has: one size, one program.
+    Whatever their number, as many are resampled as an importance sample has.
     """
-    index = systematic_resample(log_weight, NUM_DRAWS, 0)
-    return to_numpy(_learn(mixture, positions[index]))
+    positions = positions[systematic_resample(log_weight, NUM_DRAWS, 0)]
+    fitted = em_fit(mixture, positions, np.ones(len(positions)), most_steps=NUM_STEPS).mixture
+    is_padding = np.isneginf(mixture.log_weights)
+    log_weights = np.where(is_padding, -np.inf, np.maximum(fitted.log_weights, np.log(LEAST_WEIGHT)))
+    farthest = STRAYED * positions.shape[1]
+    has_strayed = (_distance(mixture, fitted) > farthest) & (_distance(fitted, mixture) > farthest)
+    pairs = zip(mixture.each(), fitted.each(), has_strayed, strict=True)
+    components = [(old if strayed else new).prepared() for old, new, strayed in pairs]
+    return Mixture.stacked(components, log_weights - np.logaddexp.reduce(log_weights))
 
 
-@jax.jit
-def _learn(mixture: Mixture, positions: jax.Array) -> Mixture:
-    weights = jnp.full(len(positions), 1 / len(positions))
-    fitted = expectation_maximisation(mixture, positions, weights, most_steps=NUM_STEPS)
-    is_padding = jnp.isneginf(jnp.asarray(mixture.log_weights))
-    log_weights = jnp.where(is_padding, -jnp.inf, jnp.maximum(fitted.log_weights, np.log(LEAST_WEIGHT)))
-    means, scales = fitted.components.mean, fitted.components.scale_tril
-    has_strayed = _distance(mixture, fitted) > STRAYED * positions.shape[1]
-    has_strayed &= _distance(fitted, mixture) > STRAYED * positions.shape[1]
-
-    def kept(old: jax.Array, new: jax.Array) -> jax.Array:
-        return jnp.where(has_strayed.reshape(-1, *[1] * (new.ndim - 1)), old, new)
-
-    means = jax.tree.map(kept, mixture.components.mean, means)
-    scales = kept(jnp.asarray(mixture.components.scale_tril), scales)
-    components = Gaussian(means, scales, linear.inverse(scales))
-    return Mixture(components, log_weights - jax.nn.logsumexp(log_weights))
-
-
-def _distance(mixture: Mixture, other: Mixture) -> jax.Array:
+def _distance(mixture: Mixture, other: Mixture) -> np.ndarray:
     """Squared distance of each component's mean from its counterpart's, in its own deviations."""
     offset = other.centres() - mixture.centres()
-    whitened = jnp.einsum("kij,kj->ki", linear.inverse(jnp.asarray(mixture.components.scale_tril)), offset)
-    return jnp.sum(whitened**2, axis=1)
+    white = [base.prepared().whitening @ offset[k] for k, base in enumerate(mixture.each())]
+    return np.sum(np.square(white), axis=1)

@@ -2,17 +2,14 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
 from thermocline.bases.mixture import Mixture
 from thermocline.fits.weighted import weighted_draws_of, weighted_moments
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import computing_in, to_numpy
+from thermocline.support.flat import ravelled_rows, unravelled
 
 
 def fit_moments(source: Any, *, like: Any = None, log_zeta: float | None = None) -> BaseFit:
@@ -25,20 +22,18 @@ def fit_moments(source: Any, *, like: Any = None, log_zeta: float | None = None)
     """
     fitted = source if isinstance(source, BaseFit) else None
     source = source if fitted is None else fitted.base
-    with computing_in("float64"):
-        if hasattr(source, "covariance"):
-            source = Mixture.of([source], [0.0])
-        if isinstance(source, Mixture):
-            mean, covariance = to_numpy(mixture_moments(source))
-            unravel = ravel_pytree(source.component(0).mean)[1]
-            known, story = None if fitted is None else fitted.log_zeta, "a base"
-        else:
-            draws = weighted_draws_of(source, like)
-            mean, covariance = to_numpy(weighted_moments(jnp.asarray(draws.position), jnp.asarray(draws.weight)))
-            covariance = shrunk(covariance, draws.num_effective)
-            unravel, known = draws.unravel, draws.log_evidence
-            story = f"{len(draws.weight)} weighted draws, {draws.num_effective:.0f} of them effective"
-        base = Gaussian.from_covariance(to_numpy(unravel(jnp.asarray(mean))), covariance)
+    if hasattr(source, "covariance"):
+        source = Mixture.of([source], [0.0])
+    if isinstance(source, Mixture):
+        mean, covariance = mixture_moments(source)
+        base = Gaussian.from_covariance(unravelled(mean, source.component(0).mean), covariance)
+        known, story = None if fitted is None else fitted.log_zeta, "a base"
+    else:
+        draws = weighted_draws_of(source, like)
+        mean, covariance = weighted_moments(draws.position, draws.weight)
+        base = Gaussian.from_covariance(draws.unravel(mean), shrunk(covariance, draws.num_effective))
+        known = draws.log_evidence
+        story = f"{len(draws.weight)} weighted draws, {draws.num_effective:.0f} of them effective"
     log_zeta, is_known = (known, True) if log_zeta is None else (log_zeta, False)
     return BaseFit(
         base,
@@ -49,12 +44,12 @@ def fit_moments(source: Any, *, like: Any = None, log_zeta: float | None = None)
     )
 
 
-def mixture_moments(mixture: Mixture) -> tuple[jax.Array, jax.Array]:
+def mixture_moments(mixture: Mixture) -> tuple[np.ndarray, np.ndarray]:
     """Exact mean and covariance of the ravelled position: within components plus between them."""
-    means, within = mixture.centres(), jax.vmap(lambda base: base.covariance())(mixture.components)
-    weights = jnp.exp(jnp.asarray(mixture.log_weights))
-    mean, between = weighted_moments(means, weights)
-    return mean, jnp.einsum("k,kij->ij", weights / jnp.sum(weights), within) + between
+    weights = np.exp(np.asarray(mixture.log_weights, float))
+    mean, between = weighted_moments(ravelled_rows(mixture.components.mean), weights)
+    within = np.stack([np.asarray(base.covariance()) for base in mixture.each()])
+    return mean, np.einsum("k,kij->ij", weights / weights.sum(), within) + between
 
 
 def shrunk(covariance: np.ndarray, num_effective: float) -> np.ndarray:

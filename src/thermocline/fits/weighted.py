@@ -1,14 +1,14 @@
 """Weighted draws of a target, from whatever holds them: what fits without a target learn from."""
 
+from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.records import WeightedDraws
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import ravelled_rows, unravelled
 
 
 def weighted_draws_of(source: Any, like: Any = None) -> WeightedDraws:
@@ -27,7 +27,7 @@ def weighted_draws_of(source: Any, like: Any = None) -> WeightedDraws:
     if not isinstance(source, tuple | list) or len(source) != 2:
         raise ThermoclineError("give a Result, or a pair (positions, log_weights), with log_weights None if equal.")
     positions, log_weights = source
-    flat = np.concatenate([_rows(leaf) for leaf in jax.tree.leaves(positions)], axis=1)
+    flat = np.asarray(ravelled_rows(positions), float)
     log_weights = np.zeros(len(flat)) if log_weights is None else np.asarray(log_weights, float)
     if log_weights.shape != flat.shape[:1]:
         raise ThermoclineError(f"there are {len(flat)} positions but log weights of shape {log_weights.shape}.")
@@ -36,16 +36,12 @@ def weighted_draws_of(source: Any, like: Any = None) -> WeightedDraws:
         raise ThermoclineError("no draw has a finite position and a finite log weight.")
     weight = np.exp(log_weights[used] - log_weights[used].max())
     one = jax.tree.map(lambda leaf: np.asarray(leaf, float)[0], positions) if like is None else like
-    return WeightedDraws(flat[used], weight / weight.sum(), ravel_pytree(one)[1], log_evidence)
+    return WeightedDraws(flat[used], weight / weight.sum(), partial(unravelled, like=one), log_evidence)
 
 
-def _rows(leaf: Any) -> np.ndarray:
-    return np.asarray(leaf, float).reshape(np.shape(leaf)[0], -1)
-
-
-def weighted_moments(positions: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
+def weighted_moments(positions: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance of weighted rows, as of a population; the weights need not sum to one."""
-    weights = weights / jnp.sum(weights)
+    weights = weights / np.sum(weights)
     mean = weights @ positions
     centred = positions - mean
     return mean, (centred.T * weights) @ centred

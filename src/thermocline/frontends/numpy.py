@@ -49,8 +49,12 @@ def from_numpy(value_and_grad: Callable[[Any], tuple[Any, Any]], initial_positio
         both = call_host(function, vector, vector.size + 1)
         return both[0], both[1:]
 
+    def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        both = function(rows)
+        return both[:, 0], both[:, 1:]
+
     log_density = differentiable(evaluate)
-    return Target(lambda position: log_density(ravel_pytree(position)[0], None), start)
+    return Target(lambda position: log_density(ravel_pytree(position)[0], None), start, host=host)
 
 
 def _check(value_and_grad: Callable[[Any], Any], position: Any) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,8 +124,15 @@ def _from_bridgestan(model: Any) -> Target:
         one = rowwise(lambda vector: np.asarray(model.param_constrain(vector, include_tp=True)))
         return layout.tree(call_host(one, unconstrained.vector(position), layout.size))
 
+    order = np.concatenate([np.ravel(unconstrained.places[name]) for name in sorted(unconstrained.places)])
+
+    def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Of positions as JAX ravels them, by sorted names."""
+        results = rowwise(both)(rows[:, np.argsort(order)])
+        return results[:, 0], results[:, 1:][:, order]
+
     caveat = "The program behind a BridgeStan model cannot be read: whether its priors are normalised is not known."
-    return _target(evaluate, unconstrained, None, constrain, (caveat,), None)
+    return replace(_target(evaluate, unconstrained, None, constrain, (caveat,), None), host=host)
 
 
 def _target(

@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import Base, BaseFit, Gaussian, check_base
+from thermocline.bases import Base, BaseFit, check_base
 from thermocline.many.program import at
-from thermocline.support import linear
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, to_numpy
 
@@ -36,7 +35,7 @@ def encoded(
 
     def of_datum(datum: Any) -> tuple[Any, jax.Array]:
         fit = as_fit(function(datum))
-        return whitened(fit.base), jnp.asarray(fit.log_zeta, precision)
+        return prepared(fit.base), jnp.asarray(fit.log_zeta, precision)
 
     check_encoder(of_datum, at(data, 0), position)
     base, log_zeta = in_groups(of_datum, data, groups, precision)
@@ -50,11 +49,9 @@ def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndar
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
 
 
-def whitened(base: Any) -> Any:
-    """A dense Gaussian with the inverse of its scale at hand, which otherwise every evaluation would find anew."""
-    if isinstance(base, Gaussian) and base.whitening is None and jnp.ndim(base.scale_tril) == 2:
-        return Gaussian(base.mean, base.scale_tril, linear.inverse(base.scale_tril))
-    return base
+def prepared(base: Any) -> Any:
+    """A base with all that its density needs at hand, which otherwise every evaluation would find anew."""
+    return base.prepared(jnp) if hasattr(base, "prepared") else base
 
 
 def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, position: Any) -> None:
@@ -99,7 +96,7 @@ def given(base: Any, position: Any, groups: list[np.ndarray], precision: str) ->
     leaves = jax.tree.leaves(density)
     try:
         check_base(cast(density, precision), position)
-        return Bases(to_numpy(whitened(cast(density, precision))), log_zeta, is_shared=True)
+        return Bases(to_numpy(prepared(cast(density, precision))), log_zeta, is_shared=True)
     except ThermoclineError as error:
         lengths = {np.shape(leaf)[:1] for leaf in leaves}
         if lengths != {(number,)}:
@@ -111,7 +108,7 @@ def given(base: Any, position: Any, groups: list[np.ndarray], precision: str) ->
         check_base(cast(at(density, 0), precision), position)
     except ThermoclineError as error:
         raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
-    return Bases(in_groups(whitened, density, groups, precision), log_zeta, is_shared=False)
+    return Bases(in_groups(prepared, density, groups, precision), log_zeta, is_shared=False)
 
 
 def as_fit(base: Any) -> BaseFit:

@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from thermocline.bases import centres_of, fresh_draws, initial_scale
-from thermocline.engine.program import calls_back, first_tuning
+from thermocline.engine.program import first_tuning
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, metric_of
@@ -81,11 +81,11 @@ def start_group(keys: jax.Array, method: Method, paths: Paths, *, num_chains: in
         estimate = jax.nn.logsumexp(log_ratio) - jnp.log(num_draws)
         log_zeta = jnp.where(jnp.isnan(path.log_zeta), estimate, path.log_zeta)
         path, log_ratio = Path(path.target, path.base, log_zeta), log_ratio - log_zeta
-        metric = metric_of(initial_scale(path.base, positions), centres_of(path.base, positions))
+        metric = metric_of(initial_scale(path.base, positions, jnp), centres_of(path.base, positions, jnp))
         tuning, visits_base = first_tuning(method, metric, log_ratio)
         states = first_states(keys[1], method, path, tuning, positions, log_ratio, num_chains)
-        moments = getattr(path.base, "moments", None)
-        mean, variance = (None, None) if moments is None else moments()
+        moments, own = getattr(path.base, "moments", None), hasattr(path.base, "log_density_of_rows")
+        mean, variance = (None, None) if moments is None else moments(*[jnp] if own else [])
         known: Any = positions, log_ratio, mean, variance
         return Start(log_zeta, BaseDraws(*known), num_bad, tuning, visits_base, states)
 
@@ -203,6 +203,6 @@ def where_active(is_active: jax.Array, new: Any, old: Any) -> Any:
 
 def target_mesh(num_targets: int, paths: Paths) -> Mesh:
     """As many devices as divide the targets of a group evenly; one where Python is called back."""
-    devices = jax.devices()[: 1 if len(jax.devices()) > 1 and calls_back(paths.take(0).path) else None]
+    devices = jax.devices()[: 1 if paths.path.target.host is not None else None]
     count = max(n for n in range(1, len(devices) + 1) if num_targets % n == 0)
     return Mesh(np.array(devices[:count]), ("targets",))

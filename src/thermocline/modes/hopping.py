@@ -4,23 +4,20 @@ Random starts find modes by the size of their basins, which says little of their
 differences of optima and so on the scale of the target, find the heavy ones (basin hopping: Wales and Doye 1997).
 """
 
-from functools import reduce
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from scipy.spatial import KDTree
 
 from thermocline.bases import Gaussian
 from thermocline.bases.blend import Blend
 from thermocline.bases.constellation import Constellation
-from thermocline.fits.optimise import Optima, curvature_at
+from thermocline.evaluator import Evaluator
+from thermocline.fits.curvature import curvature_at
+from thermocline.fits.lbfgs import Optima
 from thermocline.modes.local_fits import conditioned, moments
-from thermocline.modes.search import GROUP
-from thermocline.support.precision import to_numpy
-from thermocline.target import Target
+from thermocline.modes.search import GROUP, merged
+from thermocline.support.flat import unravelled
 
 MOST_HOPS = 128
 NUM_STEPS = 24  # of an ascent, which begins near an optimum
@@ -40,7 +37,6 @@ class Stars(NamedTuple):
 
     optima: Optima
     covariance: np.ndarray
-    num_gradients: int
     num_hops: int
 
     def base(self, like: Any) -> Blend:
@@ -52,7 +48,7 @@ class Stars(NamedTuple):
         narrow = Constellation.of(best.position, best.log_density, self.covariance, like, room=MOST_STARS)
         weight = np.exp(best.log_density - best.log_density.max())
         mean, spread = moments(best.position, weight / weight.sum())
-        broad = Gaussian.from_covariance(to_numpy(ravel_pytree(like)[1](jnp.asarray(mean))), spread + self.covariance)
+        broad = Gaussian.from_covariance(unravelled(mean, like), spread + self.covariance)
         return Blend.of([narrow, broad], np.log([1 - BROAD_WEIGHT, BROAD_WEIGHT]))
 
     def joined_by(self, ends: Optima) -> tuple[float, "Stars"]:
@@ -64,47 +60,38 @@ class Stars(NamedTuple):
         )
 
 
-def hop(target: Target, known: Optima, seed: int, least_gain: float) -> Stars:
+def hop(evaluate: Evaluator, known: Optima, seed: int, least_gain: float) -> Stars:
     """Hop until the last few hops have added less than `least_gain` to the log of the mass of all optima."""
     generator = np.random.default_rng([seed, 0x40B5])
     order = np.argsort(-known.log_density)
-    covariance, spent = shared_covariance(target, known.chosen(order[:NUM_CURVED]))
+    covariance = shared_covariance(evaluate, known.chosen(order[:NUM_CURVED]))
     optima, masses, num_hops = distinct(known, covariance), [], 0
     for num_hops in range(1, MOST_HOPS + 1):
         starts = hopped(optima, generator)
-        ends = Optima(*to_numpy(ascend(target, starts, covariance)))
-        spent += (NUM_STEPS + 1) * len(starts)
+        ends = ascend(evaluate, starts, covariance)
         optima = distinct(merged(optima, arrived(ends)), covariance)
         masses.append(np.logaddexp.reduce(optima.log_density))
         if num_hops > WINDOW and masses[-1] - masses[-1 - WINDOW] < least_gain:
             break
-    covariance, cost = shared_covariance(target, optima.chosen(np.arange(min(NUM_CURVED, len(optima.position)))))
-    return Stars(distinct(optima, covariance), covariance, spent + cost, num_hops)
+    covariance = shared_covariance(evaluate, optima.chosen(np.arange(min(NUM_CURVED, len(optima.position)))))
+    return Stars(distinct(optima, covariance), covariance, num_hops)
 
 
-@jax.jit
-def ascend(target: Target, starts: jax.Array, covariance: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def ascend(evaluate: Evaluator, starts: np.ndarray, covariance: np.ndarray) -> Optima:
     """Newton's steps with the shared covariance for the inverse of the curvature, shortened where they would go down.
 
     Near an optimum of about that curvature they arrive as soon as L-BFGS does, at a tenth of its overhead.
     """
-    unravel = ravel_pytree(target.initial_position)[1]
-    value_and_gradient = jax.vmap(jax.value_and_grad(lambda position: target(unravel(position))))
-
-    def step(_: int, carry: tuple) -> tuple:
-        position, value, gradient, length = carry
+    position, length = starts, np.ones(len(starts))
+    value, gradient = evaluate(position)
+    for _ in range(NUM_STEPS):
         tried = position + length[:, None] * gradient @ covariance
-        new_value, new_gradient = value_and_gradient(tried)
+        new_value, new_gradient = evaluate(tried)
         better = new_value > value
-        chosen = [
-            jnp.where(better.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-            for new, old in ((tried, position), (new_value, value), (new_gradient, gradient))
-        ]
-        return (*chosen, jnp.where(better, jnp.minimum(1.5 * length, 1.5), 0.4 * length))
-
-    begin = starts, *value_and_gradient(starts), jnp.ones(len(starts), starts.dtype)
-    position, value, gradient, _ = jax.lax.fori_loop(0, NUM_STEPS, step, begin)
-    return position, value, gradient
+        position = np.where(better[:, None], tried, position)
+        value, gradient = np.where(better, new_value, value), np.where(better[:, None], new_gradient, gradient)
+        length = np.where(better, np.minimum(1.5 * length, 1.5), 0.4 * length)
+    return Optima(position, value, gradient, np.zeros(len(starts), int))
 
 
 def hopped(optima: Optima, generator: np.random.Generator) -> np.ndarray:
@@ -131,10 +118,6 @@ def arrived(ends: Optima) -> Optima:
     return ends.chosen(np.flatnonzero(np.abs(ends.gradient * spread).max(axis=1) < SLOPE))  # a NaN is not less
 
 
-def merged(*parts: Optima) -> Optima:
-    return reduce(lambda one, other: Optima(*(np.concatenate(pair) for pair in zip(one, other, strict=True))), parts)
-
-
 def distinct(optima: Optima, covariance: np.ndarray) -> Optima:
     """One of every heap of ends, best first, and no more than there is room for."""
     optima = optima.chosen(np.argsort(-optima.log_density, kind="stable"))
@@ -146,14 +129,13 @@ def distinct(optima: Optima, covariance: np.ndarray) -> Optima:
     return optima.chosen(np.setdiff1d(np.arange(len(white)), repeats)[:MOST_OPTIMA])
 
 
-def shared_covariance(target: Target, optima: Optima) -> tuple[np.ndarray, int]:
-    """Laplace's covariances of some optima, weighted by their heights, and the gradients they took."""
-    curvature = curvature_at(target, optima.position)
-    usable = np.isfinite(curvature.values).all(axis=1) & (curvature.values[:, 0] > 0)
+def shared_covariance(evaluate: Evaluator, optima: Optima) -> np.ndarray:
+    """Laplace's covariances of some optima, weighted by their heights."""
+    curvature = curvature_at(evaluate, optima.position)
+    usable = curvature.is_usable & (np.nan_to_num(curvature.values[:, 0]) > 0)
     weight = np.where(usable, np.exp(optima.log_density - optima.log_density.max()), 0.0)
     if not weight.sum() > 0:
-        return np.diag(optima.position.var(axis=0) + 1e-12), curvature.values.size
-    variances = np.where(usable[:, None], curvature.variances(), 1.0)
-    vectors = curvature.vectors
-    total = np.einsum("m,mij,mj,mkj->ik", weight / weight.sum(), vectors, variances, vectors, optimize=True)
-    return conditioned(total), curvature.values.size
+        return np.diag(optima.position.var(axis=0) + 1e-12)
+    chosen = np.flatnonzero(weight > 0)
+    total = np.einsum("m,mij->ij", weight[chosen] / weight.sum(), curvature.chosen(chosen).covariances())
+    return conditioned(total)

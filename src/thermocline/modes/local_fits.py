@@ -1,20 +1,16 @@
-"""A mixture of local fits, one for each mode that a search found (eq. variational-mixture-approx)."""
+"""Local fits, one for each mode that a search found, and their mixture."""
 
 from itertools import combinations
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import BaseFit, Gaussian, Mixture
+from thermocline.bases import Gaussian, Mixture
 from thermocline.bases.mixture import SIZES
-from thermocline.fits.importance import NUM_DRAWS, adapt_population, draw_population
-from thermocline.modes.search import Found, find_modes, spread_starts
-from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target, check_target
+from thermocline.evaluator import Evaluator
+from thermocline.fits.importance import draw_importance
+from thermocline.modes.search import Found
+from thermocline.support.flat import unravelled
 
 MOST_COMPONENTS = SIZES[-1]
 LEARNING_SIZE, MOST_DIMENSIONS_WITH_ROOM = 16, 64
@@ -48,7 +44,7 @@ def fit_of_mode(found: Found, mode: int) -> LocalFit:
     weight = np.exp(height - height.max())
     weight /= weight.sum()
     mean, spread = moments(positions, weight)
-    vectors, variances = found.curvature.vectors[members], local_variances(found, members)
+    variances, vectors = local_variances(found, members)
     covariance = np.einsum("m,mij,mj,mkj->ik", weight, vectors, variances, vectors, optimize=True)
     log_mass = log_mass_of_mode(found, mode)
     best, origin = members[0], "starts" if found.is_from_starts(mode) else "draws"
@@ -62,15 +58,16 @@ def fit_of_mode(found: Found, mode: int) -> LocalFit:
 def log_mass_of_mode(found: Found, mode: int) -> float:
     """Laplace's formula at the best of its optima."""
     members = np.flatnonzero(found.mode == mode)
-    log_volume = 0.5 * np.sum(np.log(2 * np.pi * local_variances(found, members)), axis=1)
+    log_volume = 0.5 * np.sum(np.log(2 * np.pi * local_variances(found, members)[0]), axis=1)
     return float(np.max(found.optima.log_density[members] + log_volume))
 
 
-def local_variances(found: Found, members: np.ndarray) -> np.ndarray:
-    """Laplace's, of some optima of one mode; along a continuum, which is flat, no wider than the continuum is long."""
-    variances, extent = found.curvature.variances()[members], found.optima.position[members].var(axis=0).sum()
+def local_variances(found: Found, members: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Laplace's, of some optima of one mode, and their directions; a continuum is no wider than it is long."""
+    variances, vectors = np.linalg.eigh(found.curvature.chosen(members).covariances())
+    variances, extent = np.maximum(variances, 1e-300), found.optima.position[members].var(axis=0).sum()
     is_continuum = extent > 10 * variances.min(axis=1, keepdims=True)
-    return np.where(is_continuum, np.minimum(variances, extent), variances)
+    return np.where(is_continuum, np.minimum(variances, extent), variances), vectors
 
 
 def moments(positions: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -102,9 +99,7 @@ def mixture_of(fits: list[LocalFit], like: Any, *, at_least: int | None = None) 
     compiles its programs once; in many dimensions room is dearer than compiling.
     """
     at_least = at_least or (LEARNING_SIZE if fits[0].mean.size <= MOST_DIMENSIONS_WITH_ROOM else 1)
-    unravel = ravel_pytree(like)[1]
-    means = [to_numpy(unravel(jnp.asarray(fit.mean))) for fit in fits]
-    components = [Gaussian.from_covariance(mean, fit.covariance) for mean, fit in zip(means, fits, strict=True)]
+    components = [Gaussian.from_covariance(unravelled(fit.mean, like), fit.covariance) for fit in fits]
     return Mixture.of(components, [fit.log_mass for fit in fits], at_least=at_least)
 
 
@@ -139,41 +134,10 @@ def evened(fits: list[LocalFit]) -> list[LocalFit]:
     return [fit._replace(log_mass=max(fit.log_mass, heaviest - np.log(20))) for fit in fits]
 
 
-def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True, precision: str = "float64") -> BaseFit:
-    """The mixture of Laplace approximations of all modes that many starts have found (eq. variational-mixture-approx).
-
-    By default log zeta and the weights are those of importance sampling from the fits. With `importance=False` they
-    are the paper's: weights in proportion to exp of the fits' own variational objectives, and log zeta the log of
-    their sum, a lower bound where the fits do not overlap. Such a base is multimodal and needs jumps.
-    """
-    with computing_in(precision):
-        target = cast(target, precision)
-        check_target(target)
-        found = find_modes(target, spread_starts(target, seed))
-        fits = local_fits(found)
-        if not fits:
-            raise ThermoclineError(
-                f"none of {found.num_starts} starts reached an optimum: the log density may be unbounded, as that of "
-                "a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
-            )
-        dropped = found.num_modes - len(fits)
-        key = jax.random.key(seed)
-        story = f"{found.num_starts} starts found {found.num_modes} modes; {dropped} of the lightest were dropped."
-        if importance:
-            mixture, pool, cost = adapt_population(key, target, mixture_of(fits, target.initial_position))
-            log_zeta, kind = pool.log_evidence, "estimate"
-        else:
-            bounds = [objective(jax.random.fold_in(key, i), target, fit) for i, fit in enumerate(fits)]
-            fits = [fit._replace(log_mass=bound) for fit, bound in zip(fits, bounds, strict=True)]
-            mixture, cost = mixture_of(fits, target.initial_position), len(fits) * NUM_DRAWS
-            log_zeta, kind = float(np.logaddexp.reduce(bounds)), "estimate" if do_overlap(fits) else "lower bound"
-        return BaseFit(mixture, log_zeta, found.num_gradients + cost, kind, modes=(found, fits), story=(story,))
-
-
-def objective(key: jax.Array, target: Target, fit: LocalFit) -> float:
+def objective(generator: np.random.Generator, evaluate: Evaluator, fit: LocalFit) -> float:
     """The variational objective of a fit: log Z minus the KL divergence from it to the target, from its draws."""
-    single = mixture_of([fit], target.initial_position)
-    return float(np.mean(draw_population(key, target, single).log_weight))
+    single = mixture_of([fit], evaluate.target.initial_position)
+    return float(np.mean(draw_importance(generator, evaluate, single).log_weight))
 
 
 def do_overlap(fits: list[LocalFit]) -> bool:

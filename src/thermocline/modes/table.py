@@ -1,34 +1,31 @@
-"""The census: every mode known, its mass from the chains and by importance sampling, and how often it was visited."""
+"""The table of modes: each with its mass from the chains and by importance sampling, and how often it was visited."""
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.mixture import Mixture
 from thermocline.estimators import expectation
 from thermocline.estimators.convergence import path_ends
 from thermocline.estimators.evidence import relative
-from thermocline.fits.importance import Population, draw_population
+from thermocline.evaluator import Evaluator
+from thermocline.fits.importance import NUM_DRAWS, draw_importance
 from thermocline.modes.local_fits import LocalFit, evened, mixture_of
 from thermocline.modes.search import Found
 from thermocline.records import Draws, Estimate, Mode, ModeTable
-from thermocline.support.precision import to_numpy
-from thermocline.target import Target
 
-NUM_POPULATIONS = 2  # drawn from the local fits, for the masses
+NUM_IMPORTANCE = 2 * NUM_DRAWS  # drawn from the local fits, for the masses
 
 
-def mode_masses(key: jax.Array, target: Target, fits: list[LocalFit], found: Found) -> ModeTable:
+def mode_masses(
+    generator: np.random.Generator, evaluate: Evaluator, fits: list[LocalFit], found: Found
+) -> ModeTable:
     """Masses of the fits' basins from fresh draws of the fits, of each enough: none may rest on the chains' visits."""
-    mixture, even = (mixture_of(some, target.initial_position) for some in (fits, evened(fits)))
-    parts = [draw_population(jax.random.fold_in(key, i), target, even) for i in range(NUM_POPULATIONS)]
-    population = Population(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
-    basin = to_numpy(basins(mixture, population.position))
-    largest = population.log_weight.max()
-    weight = np.exp(population.log_weight - (largest if np.isfinite(largest) else 0.0))
+    mixture, even = (mixture_of(some, evaluate.target.initial_position) for some in (fits, evened(fits)))
+    sample = draw_importance(generator, evaluate, even, num_draws=NUM_IMPORTANCE)
+    basin = basins(mixture, sample.position)
+    largest = sample.log_weight.max()
+    weight = np.exp(sample.log_weight - (largest if np.isfinite(largest) else 0.0))
     by_mode = [_log_mean(weight * (basin == i)) for i in range(len(fits))]
     total, total_error = _log_mean(weight)
     return ModeTable(
@@ -54,20 +51,16 @@ def _log_mean(values: np.ndarray) -> tuple[float, float]:
     return float(np.log(mean)), float(values.std(ddof=1) / np.sqrt(values.size) / mean)
 
 
-@jax.jit
-def basins(mixture: Mixture, positions: jax.Array) -> jax.Array:
+def basins(mixture: Mixture, positions: np.ndarray) -> np.ndarray:
     """The mode in whose basin each ravelled position lies."""
-    unravel = ravel_pytree(mixture.component(0).mean)[1]
-    flat = positions.reshape(-1, positions.shape[-1])
-    index = jax.vmap(lambda position: jnp.argmax(mixture.log_densities(unravel(position))))(flat)
-    return index.reshape(positions.shape[:-1])
+    return np.argmax(mixture.log_densities_of_rows(positions), axis=-1)
 
 
 def mode_rows(
     known: ModeTable, draws: Draws, log_evidence: Estimate | None, locations: list[dict[str, Any]]
 ) -> tuple[Mode, ...]:
     """Every known mode with what the chains say of it, heaviest first."""
-    basin = to_numpy(basins(known.fits, draws.position))
+    basin = basins(known.fits, draws.position)
     visits = visits_by_mode(draws, basin, len(locations))
     entered, left = crossings(basin, len(locations))
     modes = []

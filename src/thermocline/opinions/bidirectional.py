@@ -17,6 +17,7 @@ from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.estimators.batches import Batches, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.resampling import systematic_resample
+from thermocline.evaluator import Evaluator
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.annealing import anneal_back, at_start, moved
 from thermocline.methods.tuning import Tuning
@@ -129,7 +130,10 @@ def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np
 
 
 def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporter) -> BaseFit:
-    fit = fit_in_rounds(target, seed, 0.05, reporter) if base is None else resolve_base(target, base, seed, precision)
+    if base is None:
+        fit = fit_in_rounds(Evaluator(target, precision), seed, 0.05, reporter)
+    else:
+        fit = resolve_base(target, base, seed, precision)
     fit = fit._replace(base=cast(fit.base, precision))
     check_base(fit.base, target.initial_position)
     return fit

@@ -179,6 +179,18 @@ class TemperatureSchedule:
     barrier: Any = None
 
 
+def log_masses(law: Law, log_ratio: np.ndarray) -> np.ndarray:
+    """Log N at many log ratios, of any law; padded to a power of two, so that sizes share programs."""
+    room = np.zeros(2 ** int(np.ceil(np.log2(max(len(log_ratio), 2)))))
+    room[: len(log_ratio)] = log_ratio
+    return np.asarray(_log_masses(law, room))[: len(log_ratio)]
+
+
+@jax.jit
+def _log_masses(law: Law, log_ratio: jax.Array) -> jax.Array:
+    return jax.vmap(law.log_mass)(log_ratio)
+
+
 def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
     """Inverse temperatures from 0 to 1, crowded at both ends as the paper's experiments space them."""
     grid = 1 / (1 + np.exp(-scale * np.linspace(-1, 1, num_rungs)))

@@ -20,7 +20,7 @@ from thermocline.report.drawing import (
 )
 from thermocline.report.page import Figure, Section
 from thermocline.results.result import Result
-from thermocline.support.precision import computing_in, to_numpy
+from thermocline.support.precision import computing_in
 
 MOST_MARGINALS, MOST_PAIRS = 12, 4
 
@@ -55,7 +55,7 @@ def cloud_of(result: Result) -> Cloud:
     mode = np.zeros(len(index), int)
     if result.mode_table is not None:
         with computing_in("float64"):
-            basin = to_numpy(basins(result.mode_table.fits, position))
+            basin = basins(result.mode_table.fits, position)
         mode = _ranks(result)[basin]
     return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
 

@@ -1,17 +1,27 @@
 r"""Scale factors $L$ of a covariance $LL^\top$: a vector is a diagonal, a matrix is lower triangular.
 
-A Gaussian base and the metric of a mover are both one of these.
+A Gaussian base and the metric of a mover are both one of these. Vectors lie along the last axis, behind any others;
+where a formula serves NumPy and JAX alike, the namespace (`np` or `jnp`) is its last argument.
 """
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from thermocline.support import flat
 
 
-def multiply(scale: jax.Array, vector: jax.Array) -> jax.Array:
+def ravelled(tree: Any, namespace: Any) -> Any:
+    """The leaves of a PyTree as one vector."""
+    return flat.ravelled(tree) if namespace is np else ravel_pytree(tree)[0]
+
+
+def multiply(scale: Any, vector: Any) -> Any:
     """L v."""
-    return scale * vector if scale.ndim == 1 else scale @ vector
+    return scale * vector if scale.ndim == 1 else vector @ scale.T
 
 
 def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
@@ -19,23 +29,36 @@ def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
     return vector / scale if scale.ndim == 1 else inverse(scale) @ vector
 
 
-def whiten(base: Any, vector: jax.Array) -> jax.Array:
-    """L⁻¹ v of a base, by the inverse that it keeps if it does."""
-    return solve(base.scale_tril, vector) if base.whitening is None else base.whitening @ vector
+def whiten(scale: Any, whitening: Any, vector: Any, namespace: Any) -> Any:
+    """L⁻¹ v, by the inverse that is at hand if one is."""
+    if namespace.ndim(scale) == 1:
+        return vector / scale
+    return vector @ (inverse(scale, namespace) if whitening is None else whitening).T
 
 
-def inverse(scale: jax.Array) -> jax.Array:
+def inverse(scale: Any, namespace: Any = jnp) -> Any:
     """The inverse of a lower triangular matrix, or of a stack of them."""
-    identity = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
-    return jax.scipy.linalg.solve_triangular(scale, identity, lower=True)
+    if namespace is not np:
+        identity = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
+        return jax.scipy.linalg.solve_triangular(scale, identity, lower=True)
+    from scipy.linalg import solve_triangular  # each stack by itself: SciPy before 1.15 knows no stacks
+
+    matrices = np.reshape(scale, (-1, *scale.shape[-2:]))
+    one = np.eye(scale.shape[-1], dtype=scale.dtype)
+    return np.stack([solve_triangular(matrix, one, lower=True) for matrix in matrices]).reshape(scale.shape)
 
 
-def log_determinant(scale: jax.Array) -> jax.Array:
+def log_determinant(scale: Any, namespace: Any = jnp) -> Any:
     """Log |det L|."""
-    diagonal = scale if scale.ndim == 1 else jnp.diagonal(scale)
-    return jnp.sum(jnp.log(jnp.abs(diagonal)))
+    diagonal = scale if namespace.ndim(scale) == 1 else namespace.diagonal(scale, axis1=-2, axis2=-1)
+    return namespace.sum(namespace.log(namespace.abs(diagonal)), axis=-1)
 
 
-def covariance(scale: jax.Array) -> jax.Array:
+def covariance(scale: Any) -> Any:
     """L Lᵀ: the variances for a diagonal, the matrix otherwise."""
     return scale**2 if scale.ndim == 1 else scale @ scale.T
+
+
+def log_sum_exp(values: Any, namespace: Any) -> Any:
+    """Log of the sum of exponentials along the last axis."""
+    return np.logaddexp.reduce(values, axis=-1) if namespace is np else jax.nn.logsumexp(values, axis=-1)

@@ -1,0 +1,166 @@
+"""Curvature of a log density at some points: central differences of gradients, in units that the target gives itself."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thermocline.evaluator import Evaluator
+
+STEP = 0.01  # of a difference, in deviations along its direction
+FIRST_DEVIATION = 1.0  # relative to the coordinate or to 1, where nothing is known
+OFF = 10.0  # times too long or too short, at which a step is tried again
+NUM_REFINEMENTS = 12
+MOST_GROWTHS = 4  # thousandfold, of a step along which nothing bends, until that direction is flat
+ROUNDING = 64.0  # units in the last place of the gradients, below which a difference is none
+FLAT = 1e-8  # curvature, relative to the largest in these units, that counts as none
+SKEWED = 1e-5  # likewise, below which differences are taken anew, along the directions found
+BENT_UP = 1e-4  # likewise, at which a point is no optimum
+DECREMENT = 0.01  # predicted gain, in nats, below which an optimum is one
+CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
+
+
+class Curvature(NamedTuple):
+    """Minus the Hessians H at some points: directions U, in columns, of about a deviation, with Uᵀ H U = diag(values).
+
+    In such units scales of 1e-6 and 1e6 meet without loss. Values ascend; NaN where the curvature is not a number.
+    """
+
+    directions: np.ndarray  # (point, dimension, direction)
+    values: np.ndarray  # (point, direction)
+
+    def chosen(self, index: np.ndarray) -> "Curvature":
+        """Some of the points."""
+        return Curvature(*(leaf[index] for leaf in self))
+
+    @property
+    def is_usable(self) -> np.ndarray:
+        return np.isfinite(self.values).all(axis=1)
+
+    @property
+    def bends_down(self) -> np.ndarray:
+        """Whether no direction bends up, and some bends down."""
+        values = np.where(self.is_usable[:, None], self.values, -1.0)
+        return (values > -BENT_UP * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
+
+    def roots(self) -> np.ndarray:
+        """Matrices R with Laplace's covariance R Rᵀ; next to no curvature is given the least that counts.
+
+        A direction that bends up has the variance of one that bends down as much.
+        """
+        values = np.abs(self.values)
+        least = FLAT * values.max(axis=1, keepdims=True, initial=0.0)
+        return self.directions / np.sqrt(np.maximum(values, np.where(least > 0, least, 1.0)))[:, None]
+
+    def covariances(self) -> np.ndarray:
+        """Laplace's."""
+        roots = self.roots()
+        return roots @ roots.swapaxes(1, 2)
+
+    def log_volumes(self) -> np.ndarray:
+        """Log of the integral of exp(-½ xᵀ H x): what Laplace's formula adds to the log density."""
+        roots = self.roots()
+        return np.linalg.slogdet(roots)[1] + 0.5 * roots.shape[1] * np.log(2 * np.pi)
+
+    def gains(self, gradient: np.ndarray) -> np.ndarray:
+        """Predicted gain of Newton's step, in nats: half the squared slope in units of Laplace's deviations."""
+        return 0.5 * np.sum((gradient[:, None] @ self.roots()) ** 2, axis=(1, 2))
+
+
+def curvature_at(evaluate: Evaluator, positions: np.ndarray, *, deviations: np.ndarray | None = None) -> Curvature:
+    """The curvature at each row; steps begin at a hundredth of `deviations` (row, dimension), where they are known."""
+    number, dimension = positions.shape
+    positions = np.asarray(positions, evaluate.precision)
+    guess = FIRST_DEVIATION * np.where(positions == 0, 1.0, np.abs(positions)) if deviations is None else deviations
+    guess = np.broadcast_to(guess, positions.shape)
+    group = int(max(CURVATURE_BYTES / (8 * dimension**2), 1))
+    parts = [
+        _curvature(evaluate, positions[begin : begin + group], guess[begin : begin + group])
+        for begin in range(0, number, group)
+    ]
+    if not parts:
+        return Curvature(np.ones((0, dimension, dimension)), np.ones((0, dimension)))
+    return Curvature(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
+
+
+def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
+    """Whether Newton's step would gain less than a hundredth of a nat, and the log density bends down.
+
+    Directions of no curvature are let off if they have no slope: a ridge is a continuum of optima. Whatever ran
+    off or stopped short is no optimum.
+    """
+    usable = curvature.is_usable & np.isfinite(gradient).all(axis=1)
+    gains = np.full(len(gradient), np.inf)
+    gains[usable] = curvature.chosen(usable).gains(gradient[usable])
+    return usable & curvature.bends_down & (gains < DECREMENT)
+
+
+def _curvature(evaluate: Evaluator, positions: np.ndarray, deviations: np.ndarray) -> Curvature:
+    """Along the coordinates first; where scales differ much along others, once more along the directions found.
+
+    Seen from its coordinates, a long thin ridge across them is thin in all: the length shows from its own.
+    """
+    found = _along(evaluate, positions, deviations[:, :, None] * np.eye(positions.shape[1]))
+    skewed = np.flatnonzero(found.is_usable & (np.abs(found.values).min(axis=1) < SKEWED * found.values[:, -1]))
+    if len(skewed):
+        again = _along(evaluate, positions[skewed], found.chosen(skewed).roots())
+        for leaf, new in zip(found, again, strict=True):
+            leaf[skewed[again.is_usable]] = new[again.is_usable]
+    return found
+
+
+def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Curvature:
+    """By differences along the columns of `units` (point, dimension, direction), whose lengths need not be right.
+
+    A step is tried again until it is about a hundredth of the deviation that it finds. Beyond an edge it shrinks;
+    where nothing bends it grows, until the direction counts as flat.
+    """
+    number, dimension = positions.shape
+    matrices, steps = np.zeros((number, dimension, dimension)), np.full((number, dimension), STEP)
+    is_open, num_growths = np.ones((number, dimension), bool), np.zeros((number, dimension), int)
+    for _ in range(NUM_REFINEMENTS):
+        place = np.nonzero(is_open)
+        if not len(place[0]):
+            break
+        falls, is_finite, bends = _falls(evaluate, positions[place[0]], units[place[0]], place[1], steps[place])
+        matrices[place] = np.where(bends[:, None], falls, 0.0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            wanted = STEP / np.sqrt(np.abs(falls[np.arange(len(falls)), place[1]]))
+        is_settled = bends & (steps[place] < OFF * wanted) & (steps[place] > wanted / OFF)
+        num_growths[place] += is_finite & ~bends
+        is_open[place] = ~is_settled & (num_growths[place] < MOST_GROWTHS)
+        steps[place] = np.where(bends, wanted, steps[place] * np.where(is_finite, 1e3, 1e-2))
+    return _decomposed(matrices, units, ~is_open.any(axis=1))
+
+
+def _falls(
+    evaluate: Evaluator, positions: np.ndarray, units: np.ndarray, which: np.ndarray, steps: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Minus the derivative of the gradient along one direction a row, in `units`; is it finite; is it not zero."""
+    rows = np.arange(len(which))
+    direction = units[rows, :, which]
+    ahead, behind = (
+        (positions + sign * steps[:, None] * direction).astype(positions.dtype) for sign in (1, -1)
+    )
+    values, gradients = evaluate(np.concatenate([ahead, behind]))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        lengths = np.sum((ahead - behind) * direction, axis=1) / np.sum(direction**2, axis=1)  # as rounded
+        first, second = (half[:, None] @ units for half in np.split(gradients.astype(float), 2))
+        falls = (second - first)[:, 0] / lengths[:, None]
+    own, size = np.abs(second - first)[rows, 0, which], np.abs(second)[rows, 0, which]
+    is_finite = np.isfinite(values).reshape(2, -1).all(axis=0) & np.isfinite(first + second).all(axis=(1, 2))
+    is_finite &= np.isfinite(falls).all(axis=1) | (lengths == 0)
+    bends = is_finite & (lengths > 0) & (own > ROUNDING * np.finfo(gradients.dtype).eps * size)
+    return falls, is_finite, bends
+
+
+def _decomposed(matrices: np.ndarray, units: np.ndarray, usable: np.ndarray) -> Curvature:
+    """In units of the deviations on the diagonal; a flat direction has the largest of the others, as the units go."""
+    usable &= np.isfinite(matrices).all(axis=(1, 2))
+    matrices = np.where(usable[:, None, None], 0.5 * (matrices + matrices.swapaxes(1, 2)), np.eye(matrices.shape[1]))
+    diagonal = np.abs(np.diagonal(matrices, axis1=1, axis2=2))
+    lengths = np.linalg.norm(units, axis=1)
+    deviations = lengths / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    largest = deviations.max(axis=1, keepdims=True)
+    deviations = np.where(diagonal > 0, deviations, np.where(largest > 0, largest, 1.0)) / lengths
+    values, vectors = np.linalg.eigh(matrices * deviations[:, :, None] * deviations[:, None])
+    return Curvature(units @ (deviations[:, :, None] * vectors), np.where(usable[:, None], values, np.nan))
