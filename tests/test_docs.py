@@ -1,5 +1,6 @@
 """The documents: every example runs, the site builds without a warning, and nothing is fetched to look at it."""
 
+import pkgutil
 import re
 import subprocess
 import sys
@@ -14,8 +15,10 @@ from thermocline.report import SECTIONS
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FETCHED = re.compile(r'<(?:script|img|link)[^>]*(?:src|rel="stylesheet" href)="(http[^"]*)"')
-PAGES = ("index.md", "extending.md")
-SLOW = ("extending.md", "index.md")
+PAGES = ("README.md", "docs/index.md", "docs/extending.md")
+SLOW = ("docs/index.md",)
+RUN_ELSEWHERE = {f"docs/frontends/{name}.md" for name in ("numpyro", "pymc", "stan")}  # by tests/frontends/test_docs.py
+PLACE = re.compile(r"^\|.*\| `([a-zA-Z_.]+)` \|$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=pytest.mark.slow) if p in SLOW else p for p in PAGES])
@@ -26,7 +29,7 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
         for name, item in registry.items():
             monkeypatch.setitem(registry, name, item)
     known = {id(registry): set(registry) for registry in (CHECKS, SECTIONS)}
-    text = (ROOT / "docs" / page).read_text()
+    text = (ROOT / page).read_text()
     names: dict = {"__name__": "__main__"}
     try:
         for block in BLOCK.finditer(text):
@@ -36,7 +39,7 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
         for registry in (CHECKS, SECTIONS):
             for name in set(registry) - known[id(registry)]:
                 del registry[name]
-    if page == "index.md":
+    if page == "docs/index.md":
         share = names["result"].expectation(lambda p: p["a"] > 0)
         assert abs(share.z_score(0.5)) < 4
         assert names["comparison"].ranking == sorted(
@@ -45,8 +48,24 @@ def test_examples_run(page, tmp_path, monkeypatch, capsys):
 
 
 def test_every_page_with_code_is_run():
-    with_code = {page.name for page in (ROOT / "docs").glob("*.md") if BLOCK.search(page.read_text())}
-    assert set(PAGES) <= with_code
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    with_code = {str(page.relative_to(ROOT)) for page in pages if BLOCK.search(page.read_text())}
+    assert with_code == set(PAGES) | RUN_ELSEWHERE
+
+
+def test_every_function_of_the_equations_table_exists():
+    places = PLACE.findall((ROOT / "docs" / "architecture.md").read_text())
+    assert len(places) > 50
+    for place in places:
+        pkgutil.resolve_name(place)
+
+
+def test_every_numbered_equation_has_a_row():
+    """The paper numbers them from 1 to 54."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    ranges = re.findall(r"^\| \((\d+)\)(?:–\((\d+)\))? \|", text, re.MULTILINE)
+    numbers = [number for first, last in ranges for number in range(int(first), int(last or first) + 1)]
+    assert numbers == list(range(1, 55))
 
 
 def test_the_site_builds_without_a_warning(tmp_path):

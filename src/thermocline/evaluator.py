@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline.support.flat import ravelled, unravelled
 from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target, describe
 
@@ -34,9 +35,7 @@ class Evaluator:
     def __init__(self, target: Target, precision: str = "float64") -> None:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
-            flat, unravel = ravel_pytree(self.target.initial_position)
-            self.initial_position = np.asarray(flat)
-        self.precision, self._unravel = precision, unravel
+        self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
         self.trouble = Trouble()
 
@@ -65,8 +64,7 @@ class Evaluator:
 
     def unravel(self, row: np.ndarray) -> Any:
         """One row as the target takes it, in NumPy."""
-        with computing_in(self.precision):
-            return jax.tree.map(np.asarray, self._unravel(jnp.asarray(row, self.precision)))
+        return unravelled(row, self.target.initial_position)
 
     def describe_trouble(self) -> str:
         """A sentence on the first row that gave no number; empty where none did."""

@@ -1,5 +1,6 @@
 """Many targets in one program: exact sums, results that do not depend on company, and sentences for bad input."""
 
+import re
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -192,8 +193,10 @@ def test_a_method_without_evidence_and_another_group_size():
 def test_the_summary_names_targets(results):
     text = results.summary()
     assert f"{NUMBER}, each by itself" in text
-    assert "joint log Z" in text
-    assert "target" in text
+    assert str(results.log_evidence) in text
+    shown = [int(number) for number in re.findall(r"^ *target (\d+) ", text, re.MULTILINE)]
+    assert len(shown) == len(set(shown)) == min(NUMBER, 10)
+    assert int(np.argmax(results.log_evidences.standard_error)) in shown  # the worst of those with one verdict
 
 
 def test_what_chance_gives_to_one_among_many_is_not_held_against_all(results):

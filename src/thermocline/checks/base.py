@@ -4,10 +4,10 @@ Necessary, not sufficient: a chain can know the base and have missed a mode of t
 """
 
 import numpy as np
-from scipy import stats
 
 from thermocline.checks.check import Check, Context, at_least
 from thermocline.estimators import expectation
+from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_tail
 
 P_LIMITS = 1e-3, 1e-6
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -29,7 +29,7 @@ def check_base_moments(context: Context) -> list[Check]:
     for i in range(context.base_position.shape[1]):
         values, log_weight = context.draws.position[..., i], context.draws.log_weight_base
         fresh = context.base_position[supported, i]
-        is_light = context.log_support.value == 0 and stats.kurtosis(fresh) < MOST_KURTOSIS
+        is_light = context.log_support.value == 0 and excess_kurtosis(fresh) < MOST_KURTOSIS
         if mean is not None and variance is not None and is_light:
             offset = values - mean[i]
             p_values.append(_p_value(offset, log_weight, 0.0, 0.0))
@@ -75,7 +75,7 @@ def check_lower_bound(context: Context) -> list[Check]:
     return [
         at_least(
             "evidence above its lower bound (p)",
-            float(stats.norm.sf(excess)),
+            float(normal_tail(excess)),
             *P_LIMITS,
             "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target.",
         )
@@ -100,7 +100,7 @@ def _p_value(values: np.ndarray, log_weight: np.ndarray, known: float, known_err
     error = np.hypot(estimate.standard_error, known_error)
     if error == 0 or np.isclose(estimate.value, known, rtol=1e-9, atol=0):
         return 1.0
-    return float(2 * stats.t.sf(abs(estimate.value - known) / error, max(estimate.dof, 1)))
+    return float(2 * np.exp(student_log_tail(abs(estimate.value - known) / error, max(estimate.dof, 1))))
 
 
 def _corrected(p_values: list[float]) -> float:

@@ -1,11 +1,11 @@
 """Did the chains find every mode that is known: masses against importance sampling, and visits."""
 
 import numpy as np
-from scipy import stats
 
 from thermocline.checks.check import Check, Context, at_least
 from thermocline.estimators.convergence import APPRECIABLE, sojourns
 from thermocline.records import Estimate, Mode
+from thermocline.support.tails import normal_tail
 from thermocline.target import describe
 
 P_LIMITS = 1e-3, 1e-6
@@ -74,7 +74,7 @@ def _total(modes: tuple[Mode, ...], log_known_mass: Estimate, log_evidence: Esti
         f"{lost.mass_by_importance.value:.3g} by its own fit and {lost.mass.value:.3g} from the chains, which have "
         "lost it: give a base that covers it (tc.fit_auto)."
     )
-    return at_least("known modes within log Z (p)", float(stats.norm.sf(excess)), *P_LIMITS, advice)
+    return at_least("known modes within log Z (p)", float(normal_tail(excess)), *P_LIMITS, advice)
 
 
 def _mass(mode: Mode) -> float:

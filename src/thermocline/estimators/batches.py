@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+
+from thermocline.support.tails import fisher_tail
 
 BATCH_LENGTH = 12  # in autocorrelation times
 MOST_BATCHES = 128
@@ -83,4 +84,4 @@ def disagreement_p_value(batch_means: np.ndarray, num_chains: int) -> float:
     between = pieces * means.mean(axis=1).var(ddof=1)
     if between < 1e-18:  # base and target equal: only rounding differs
         return 1.0
-    return float(stats.f.sf(between / within, num_chains - 1, num_chains * (pieces - 1))) if within > 0 else 0.0
+    return fisher_tail(between / within, num_chains - 1, num_chains * (pieces - 1)) if within > 0 else 0.0

@@ -1,12 +1,12 @@
 """Effective sizes and agreement between chains, for weighted draws."""
 
 import numpy as np
-from scipy import stats
 
 from thermocline.estimators.batches import Batches, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.stages import has_stages
 from thermocline.records import Draws, Estimate
+from thermocline.support.tails import normal_tail
 
 APPRECIABLE = 0.02  # share of the target that an answer cannot do without
 THIN = np.e  # times the base that the target's density is, both normalised, where the base is thin
@@ -124,4 +124,4 @@ def _crossings(ends: np.ndarray) -> int:
 def difference_p_value(first: Estimate, second: Estimate) -> float:
     """Two-sided p-value that two independent estimates share one truth, by Welch's test."""
     difference = first + Estimate(-second.value, second.standard_error, second.dof)
-    return float(2 * stats.norm.sf(abs(difference.z_score(0.0))))
+    return float(2 * normal_tail(abs(difference.z_score(0.0))))

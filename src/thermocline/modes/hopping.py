@@ -7,7 +7,6 @@ differences of optima and so on the scale of the target, find the heavy ones (ba
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from thermocline.bases import Gaussian
 from thermocline.bases.blend import Blend
@@ -54,7 +53,7 @@ class Stars(NamedTuple):
     def joined_by(self, ends: Optima) -> tuple[float, "Stars"]:
         """With further ends of climbs, and the share of these that were not known."""
         whitening = np.linalg.inv(np.linalg.cholesky(self.covariance))
-        distance, _ = KDTree(self.optima.position @ whitening.T).query(ends.position @ whitening.T)
+        distance, _ = _tree(self.optima.position @ whitening.T).query(ends.position @ whitening.T)
         return float(np.mean(distance > SAME)), self._replace(
             optima=distinct(merged(self.optima, arrived(ends)), self.covariance)
         )
@@ -124,7 +123,7 @@ def distinct(optima: Optima, covariance: np.ndarray) -> Optima:
     white = np.linalg.solve(np.linalg.cholesky(covariance), optima.position.T).T
     first = np.sort(np.unique(np.round(white / SAME), axis=0, return_index=True)[1])  # most of the repeats
     optima, white = optima.chosen(first), white[first]
-    pairs = KDTree(white).query_pairs(SAME, output_type="ndarray")
+    pairs = _tree(white).query_pairs(SAME, output_type="ndarray")
     repeats = np.unique(pairs.max(axis=1)) if len(pairs) else np.zeros(0, int)
     return optima.chosen(np.setdiff1d(np.arange(len(white)), repeats)[:MOST_OPTIMA])
 
@@ -139,3 +138,9 @@ def shared_covariance(evaluate: Evaluator, optima: Optima) -> np.ndarray:
     chosen = np.flatnonzero(weight > 0)
     total = np.einsum("m,mij->ij", weight[chosen] / weight.sum(), curvature.chosen(chosen).covariances())
     return conditioned(total)
+
+
+def _tree(positions: np.ndarray) -> Any:
+    from scipy.spatial import KDTree  # slow to import
+
+    return KDTree(positions)

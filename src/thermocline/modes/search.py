@@ -3,8 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from thermocline.bases import sampled_rows
 from thermocline.evaluator import Evaluator
@@ -183,6 +181,9 @@ def joined(evaluate: Evaluator, optima: Optima) -> np.ndarray:
     lowest = lowest_along(evaluate, optima.position[first], optima.position[second])
     ends = np.minimum(optima.log_density[first], optima.log_density[second])
     low = lowest > ends - BARRIER
+    from scipy.sparse import coo_matrix  # slow to import
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_matrix((np.ones(low.sum()), (first[low], second[low])), (number, number))
     return _by_first_appearance(connected_components(graph, directed=False)[1])
 

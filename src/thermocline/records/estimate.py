@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.special import ndtri_exp
+
+from thermocline.support.tails import student_log_tail, student_quantile
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Estimate:
 
     def interval(self, probability: float = 0.95) -> tuple[Any, Any]:
         """The central confidence interval of the t law."""
-        reach = stats.t.ppf(0.5 + probability / 2, np.maximum(self.dof, 1)) * self.standard_error
+        reach = student_quantile(0.5 + probability / 2, np.maximum(self.dof, 1)) * self.standard_error
         return _plain(self.value - reach), _plain(self.value + reach)
 
     def z_score(self, truth: Any) -> Any:
@@ -29,7 +30,7 @@ class Estimate:
         offset, error = np.asarray(self.value - truth), np.asarray(self.standard_error)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where((offset == 0) & (error == 0), 0.0, offset / error)
-        log_tail = stats.t.logsf(np.abs(t), np.maximum(self.dof, 1))
+        log_tail = student_log_tail(np.abs(t), np.maximum(self.dof, 1))
         return _plain(np.sign(t) * -ndtri_exp(log_tail))
 
     def __add__(self, other: "Estimate | float") -> "Estimate":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import expit
 
 from thermocline.checks import verdict_of
 from thermocline.checks.model import without_caveats
@@ -75,13 +75,13 @@ class Comparison:
     def probability(self, model: str) -> Estimate:
         """Posterior probability of the model, with its error by the delta method."""
         odds = self.log_odds(model)
-        value = float(stats.logistic.cdf(odds.value))
-        return Estimate(value, value * float(stats.logistic.sf(odds.value)) * odds.standard_error, odds.dof)
+        value = float(expit(odds.value))
+        return Estimate(value, value * float(expit(-odds.value)) * odds.standard_error, odds.dof)
 
     def probability_interval(self, model: str, probability: float = 0.95) -> tuple[float, float]:
         """A confidence interval of the model's probability, made on the scale of log odds: it stays within 0 and 1."""
         low, high = self.log_odds(model).interval(probability)
-        return float(stats.logistic.cdf(low)), float(stats.logistic.cdf(high))
+        return float(expit(low)), float(expit(high))
 
     @property
     def probabilities(self) -> dict[str, Estimate]:
