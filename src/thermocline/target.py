@@ -45,6 +45,7 @@ class Target:
     labels: Labels | None = static(default=None)
     observed: tuple[str, ...] = static(default=())  # which of the data are observations: what models must share
     log_likelihood: Callable[[Any, Any], dict[str, Any]] | None = static(default=None)  # of (position, data)
+    host: Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]] | None = static(default=None)  # of (rows, data)
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:

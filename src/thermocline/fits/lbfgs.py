@@ -1,0 +1,259 @@
+"""L-BFGS from many starts in lock step, on an evaluator: one evaluation an iteration and lane, and who is done leaves."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from thermocline.evaluator import Evaluator
+from thermocline.fits.curvature import curvature_at
+from thermocline.fits.quasi_newton import Pairs
+
+NUM_ITERATIONS = 200  # of a lane, in all rounds
+NUM_ROUNDS = 4  # with a metric of their own each; the first knows none
+MOST_DIMENSIONS = 1000  # for a metric, which takes two evaluations a dimension and their square in memory
+LEAST_GAIN = 1e-9  # predicted gain, in nats, at which a lane has arrived
+CONFIRMED_GAIN = 1e-6  # likewise, in a metric that may be another mode's
+STUCK_GAIN = 1e-3  # likewise, of a lane that rounding holds up
+FIRST_GAIN = 1.0  # that the slope alone promises of a first step, in nats
+SUFFICIENT = 1e-4  # share of the gain promised by the slope, that a step must keep
+OVERSHOOT = 0.8  # of the slope, reversed, up to which a step that rounding cannot judge is good
+STEEP = 0.5  # share of the slope that is left after a step too short
+GROWTH, MOST_GROWTH = 4.0, 100.0  # of steps in length: where no curvature is seen, and at most
+SHRINK_OFF, LEAST_SHRINK, MOST_SHRINK = 0.1, 1e-4, 0.5  # beyond an edge, and the range where slopes tell
+PATIENCE = 6  # iterations without a gain above rounding
+ROUNDING = 8.0  # units in the last place of a log density, that count as level
+
+
+class Ending(IntEnum):
+    """Why a lane ended."""
+
+    ARRIVED = 0  # nothing more to gain
+    STUCK = 1  # at an edge, or where rounding hides the rest
+    RAN_OUT = 2  # of iterations: a long way, or no optimum at all
+    LOST = 3  # the start has no density
+
+
+class Path(NamedTuple):
+    """The points of one ascent, from its start on; gradients are of the log density."""
+
+    position: np.ndarray
+    log_density: np.ndarray
+    gradient: np.ndarray
+
+
+class Optima(NamedTuple):
+    """Where lanes ended, with log density and gradient there, and why; `path` is empty unless it was asked for.
+
+    `metric` is R with the covariance R Rᵀ of the curvature at the best lane, None where there is no such.
+    """
+
+    position: np.ndarray
+    log_density: np.ndarray
+    gradient: np.ndarray
+    ending: np.ndarray  # of `Ending`
+    path: tuple[Path, ...] = ()
+    metric: np.ndarray | None = None
+
+    def chosen(self, index: np.ndarray) -> "Optima":
+        """Some of the lanes."""
+        rows = (leaf[index] for leaf in self[:4])
+        return Optima(*rows, tuple(self.path[i] for i in np.arange(len(self.position))[index] if self.path), self.metric)
+
+
+class _Lanes(NamedTuple):
+    """The lanes still under way. Directions, pairs and `slope` are in the units of the metric."""
+
+    number: np.ndarray  # of the lane among all
+    position: np.ndarray
+    value: np.ndarray
+    gradient: np.ndarray
+    slope: np.ndarray  # the gradient, in the metric
+    pairs: Pairs
+    direction: np.ndarray
+    size: np.ndarray  # of the step to be tried, in directions
+    num_idle: np.ndarray
+
+    def chosen(self, index: np.ndarray) -> "_Lanes":
+        return _Lanes(*(leaf.chosen(index) if isinstance(leaf, Pairs) else leaf[index] for leaf in self))
+
+    @property
+    def promise(self) -> np.ndarray:
+        """What the slope alone promises of a step of the whole direction: twice the predicted gain."""
+        return np.sum(self.slope * self.direction, axis=1)
+
+
+def maximise(
+    evaluate: Evaluator, starts: np.ndarray, *, num_iterations: int = NUM_ITERATIONS, keep_paths: bool = False
+) -> Optima:
+    """Where L-BFGS ends from each ravelled start, one a row.
+
+    A lane has arrived where the quasi-Newton step promises next to no gain, in nats: units of the coordinates do not
+    matter. Until a lane has moved in a direction, though, L-BFGS cannot know how far that goes. So rounds end with
+    the curvature at the best lane not yet sure: who has something to gain in that metric goes on in it.
+    """
+    ends = _Ends(evaluate, starts, keep_paths)
+    sure = ends.ending == Ending.LOST
+    root = metric = None
+    for index in range(NUM_ROUNDS):
+        left = num_iterations - ends.num_iterations.max(initial=0)
+        _ascend(evaluate, ends, ~sure, root, min(left, num_iterations // NUM_ROUNDS) if index < NUM_ROUNDS - 1 else left)
+        if index > 0:
+            sure |= ends.ending == Ending.ARRIVED
+        if sure.all() or ends.position.shape[1] > MOST_DIMENSIONS:
+            break
+        best = np.argmax(np.where(sure, -np.inf, np.where(ends.ending == Ending.ARRIVED, 1e300, ends.value)))
+        curvature = curvature_at(evaluate, ends.position[[best]])
+        if not curvature.is_usable[0]:
+            break
+        root = curvature.roots()[0]
+        metric = root if metric is None and curvature.bends_down[0] else metric
+        gain = 0.5 * np.sum((ends.gradient @ root) ** 2, axis=1)
+        sure |= (ends.ending == Ending.ARRIVED) & (gain < CONFIRMED_GAIN)
+    return ends.optima(metric)
+
+
+class _Ends:
+    """What is known of all lanes so far: where they are, what they took and why they stopped."""
+
+    def __init__(self, evaluate: Evaluator, starts: np.ndarray, keep_paths: bool) -> None:
+        self.position = np.array(starts, evaluate.precision)
+        values, gradients = evaluate(self.position)
+        self.value, self.gradient = values.astype(float), gradients.astype(float)
+        usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(axis=1)
+        self.ending = np.where(usable, Ending.RAN_OUT, Ending.LOST)
+        self.num_iterations = np.zeros(len(self.value), int)
+        self.visited = [(np.arange(len(self.value)), self.position.copy(), self.value.copy(), self.gradient.copy())]
+        self.keep_paths = keep_paths
+
+    def record(self, lanes: _Lanes, moved: np.ndarray) -> None:
+        """Keep where lanes have got to."""
+        number = lanes.number[moved]
+        row = lanes.position[moved], lanes.value[moved], lanes.gradient[moved]
+        self.position[number], self.value[number], self.gradient[number] = row
+        self.num_iterations[lanes.number] += 1
+        if self.keep_paths:
+            self.visited.append((number, *row))
+
+    def optima(self, metric: np.ndarray | None) -> Optima:
+        """All lanes, with their paths in order."""
+        number, *leaves = (np.concatenate(parts) for parts in zip(*self.visited, strict=True))
+        order = np.argsort(number, kind="stable")
+        last = np.cumsum(np.bincount(number, minlength=len(self.value)))[:-1]
+        paths = zip(*(np.split(leaf[order], last) for leaf in leaves), strict=True) if self.keep_paths else ()
+        return Optima(
+            self.position, self.value, self.gradient, self.ending, tuple(Path(*path) for path in paths), metric
+        )
+
+
+def _ascend(evaluate: Evaluator, ends: _Ends, wanted: np.ndarray, root: np.ndarray | None, number: int) -> None:
+    """One round: at most a number of iterations of the wanted lanes, in the metric of `root`."""
+    index = np.flatnonzero(wanted)
+    position, gradient = ends.position[index], ends.gradient[index]
+    slope = _white(gradient, root)
+    lanes = _Lanes(
+        number=index,
+        position=position,
+        value=ends.value[index],
+        gradient=gradient,
+        slope=slope,
+        pairs=Pairs.none(*position.shape),
+        direction=slope,
+        size=_first_size(slope, root),
+        num_idle=np.zeros(len(index), int),
+    )
+    ends.ending[index] = Ending.RAN_OUT
+    for _ in range(number):
+        lanes = _depart(lanes, ends, root)
+        if not len(lanes.number):
+            break
+        lanes, moved = _step(evaluate, lanes, root)
+        ends.record(lanes, moved)
+    else:
+        _depart(lanes, ends, root)
+
+
+def _depart(lanes: _Lanes, ends: _Ends, root: np.ndarray | None) -> _Lanes:
+    """Without the lanes that have arrived or cannot go on, whose ending is noted."""
+    promise = lanes.promise
+    is_known = ~lanes.pairs.is_empty | (root is not None)  # without units a slope of nearly 0 says nothing
+    arrived = (promise == 0) | (is_known & (promise / 2 < LEAST_GAIN))
+    hopeless = (lanes.num_idle > PATIENCE) | (lanes.size * promise < 0.1 * LEAST_GAIN)
+    arrived |= hopeless & is_known & (promise / 2 < STUCK_GAIN)
+    ends.ending[lanes.number[hopeless]] = Ending.STUCK
+    ends.ending[lanes.number[arrived]] = Ending.ARRIVED
+    stays = ~(arrived | hopeless)
+    return lanes if stays.all() else lanes.chosen(stays)
+
+
+def _step(evaluate: Evaluator, lanes: _Lanes, root: np.ndarray | None) -> tuple[_Lanes, np.ndarray]:
+    """Try one step of each lane: those that rise move on, and all decide on their next."""
+    step = lanes.size[:, None] * lanes.direction
+    position = (lanes.position + _white(step, None if root is None else root.T)).astype(lanes.position.dtype)
+    value, gradient = (leaf.astype(float) for leaf in evaluate(position))
+    usable = np.isfinite(value) & np.isfinite(gradient).all(axis=1) & np.isfinite(position).all(axis=1)
+    value, gradient = np.where(usable, value, lanes.value), np.where(usable[:, None], gradient, lanes.gradient)
+    slope = _white(gradient, root)
+    promise, left = lanes.promise, np.sum(slope * lanes.direction, axis=1)
+    noise = ROUNDING * np.finfo(lanes.position.dtype).eps * np.maximum(np.abs(value), np.abs(lanes.value))
+    rise = value - lanes.value
+    is_level = (np.abs(rise) <= noise) & (left >= -OVERSHOOT * promise)
+    moved = usable & ((rise >= SUFFICIENT * lanes.size * promise) | is_level)
+    tried = lanes._replace(
+        position=np.where(moved[:, None], position, lanes.position),
+        value=np.where(moved, value, lanes.value),
+        gradient=np.where(moved[:, None], gradient, lanes.gradient),
+        slope=np.where(moved[:, None], slope, lanes.slope),
+        num_idle=np.where(rise > noise, 0, lanes.num_idle + moved),
+    )
+    shorter = lanes.size * _shrink(usable, lanes.size * promise, lanes.size * left)
+    after = _after_move(tried, lanes.slope, step, is_steep=left > STEEP * promise)
+    return _merged(moved, after, _after_failure(tried._replace(size=shorter), root)), moved
+
+
+def _after_move(lanes: _Lanes, slope_before: np.ndarray, step: np.ndarray, is_steep: np.ndarray) -> _Lanes:
+    """The next quasi-Newton step; where none of the curvature was seen, a longer one than the last."""
+    pairs, is_new = lanes.pairs.with_one(step, slope_before, lanes.slope)
+    direction = pairs.times(lanes.slope)
+    is_down = np.sum(direction * lanes.slope, axis=1) <= 0  # rounding has spoilt the pairs
+    pairs = pairs.without(is_down)
+    direction = np.where((is_down | pairs.is_empty)[:, None], lanes.slope, direction)
+    relative = np.linalg.norm(step, axis=1) / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)
+    blind = relative * np.where(is_steep, GROWTH, 1.0)
+    size = np.where(is_new, 1.0, np.where(pairs.is_empty, blind, np.maximum(blind, 1.0)))
+    return lanes._replace(pairs=pairs, direction=direction, size=np.minimum(size, MOST_GROWTH * relative))
+
+
+def _after_failure(lanes: _Lanes, root: np.ndarray | None) -> _Lanes:
+    """A shorter step; where none is left, once more along the slope without what the pairs say."""
+    is_spent = (lanes.size * lanes.promise < LEAST_GAIN) & ~lanes.pairs.is_empty
+    direction = np.where(is_spent[:, None], lanes.slope, lanes.direction)
+    size = np.where(is_spent, _first_size(lanes.slope, root), lanes.size)
+    return lanes._replace(pairs=lanes.pairs.without(is_spent), direction=direction, size=size)
+
+
+def _shrink(usable: np.ndarray, promise: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """By what to shorten a step that failed: to where the slope along it would vanish, if it does."""
+    secant = promise / np.where(left < promise, promise - left, np.inf)
+    return np.where(usable, np.clip(secant, LEAST_SHRINK, MOST_SHRINK), SHRINK_OFF)
+
+
+def _first_size(slope: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+    """In a metric, all of the slope: Newton's step. Without, as far as promises a nat, whatever the units."""
+    squares = np.sum(slope**2, axis=1)
+    return np.ones(len(slope)) if root is not None else FIRST_GAIN / np.maximum(squares, 1e-300)
+
+
+def _white(rows: np.ndarray, root: np.ndarray | None) -> np.ndarray:
+    return rows if root is None else rows @ root
+
+
+def _merged(condition: np.ndarray, one: _Lanes, other: _Lanes) -> _Lanes:
+    """Each lane from one of two."""
+
+    def choose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        return np.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
+
+    pairs = Pairs(*(choose(*leaves) for leaves in zip(one.pairs, other.pairs, strict=True)))
+    rest = (leaf if isinstance(leaf, Pairs) else choose(leaf, b) for leaf, b in zip(one, other, strict=True))  # type: ignore[arg-type]
+    return _Lanes(*rest)._replace(pairs=pairs)
