@@ -6,28 +6,27 @@ import numpy as np
 
 from thermocline.evaluator import Evaluator
 
-STEP = 0.01  # of a difference, in deviations of its coordinate with the others held
-FIRST_STEP = 0.01  # relative to the coordinate or to 1, where nothing is known
+STEP = 0.01  # of a difference, in deviations along its direction
+FIRST_DEVIATION = 1.0  # relative to the coordinate or to 1, where nothing is known
 OFF = 10.0  # times too long or too short, at which a step is tried again
 NUM_REFINEMENTS = 12
 MOST_GROWTHS = 4  # thousandfold, of a step along which nothing bends, until that direction is flat
 ROUNDING = 64.0  # units in the last place of the gradients, below which a difference is none
 FLAT = 1e-8  # curvature, relative to the largest in these units, that counts as none
+SKEWED = 1e-5  # likewise, below which differences are taken anew, along the directions found
 BENT_UP = 1e-4  # likewise, at which a point is no optimum
 DECREMENT = 0.01  # predicted gain, in nats, below which an optimum is one
 CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
 
 
 class Curvature(NamedTuple):
-    """Minus the Hessians at some points, in units of `deviations`: there by eigenvalues and eigenvectors.
+    """Minus the Hessians H at some points: directions U, in columns, of about a deviation, with Uᵀ H U = diag(values).
 
-    Deviations are of each coordinate with the others held, so that the matrix has a unit diagonal and scales of 1e-6
-    and 1e6 meet in it without loss. Eigenvalues ascend; NaN where the curvature is not a number.
+    In such units scales of 1e-6 and 1e6 meet without loss. Values ascend; NaN where the curvature is not a number.
     """
 
-    deviations: np.ndarray  # (point, dimension)
-    values: np.ndarray  # (point, dimension)
-    vectors: np.ndarray  # (point, dimension, dimension)
+    directions: np.ndarray  # (point, dimension, direction)
+    values: np.ndarray  # (point, direction)
 
     def chosen(self, index: np.ndarray) -> "Curvature":
         """Some of the points."""
@@ -43,26 +42,24 @@ class Curvature(NamedTuple):
         values = np.where(self.is_usable[:, None], self.values, -1.0)
         return (values > -BENT_UP * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
 
-    def variances(self) -> np.ndarray:
-        """Laplace's, along the eigenvectors and in these units; next to no curvature is given the least that counts.
+    def roots(self) -> np.ndarray:
+        """Matrices R with Laplace's covariance R Rᵀ; next to no curvature is given the least that counts.
 
         A direction that bends up has the variance of one that bends down as much.
         """
         values = np.abs(self.values)
-        return 1 / np.maximum(values, FLAT * values.max(axis=1, keepdims=True, initial=0.0))
-
-    def roots(self) -> np.ndarray:
-        """Matrices R, in the target's own coordinates, with Laplace's covariance R Rᵀ."""
-        return self.deviations[:, :, None] * self.vectors * np.sqrt(self.variances())[:, None]
+        least = FLAT * values.max(axis=1, keepdims=True, initial=0.0)
+        return self.directions / np.sqrt(np.maximum(values, np.where(least > 0, least, 1.0)))[:, None]
 
     def covariances(self) -> np.ndarray:
-        """Laplace's, in the target's own coordinates."""
+        """Laplace's."""
         roots = self.roots()
         return roots @ roots.swapaxes(1, 2)
 
     def log_volumes(self) -> np.ndarray:
-        """Log of the integral of exp(-½ xᵀ C⁻¹ x): what Laplace's formula adds to the log density."""
-        return np.sum(np.log(self.deviations) + 0.5 * np.log(2 * np.pi * self.variances()), axis=1)
+        """Log of the integral of exp(-½ xᵀ H x): what Laplace's formula adds to the log density."""
+        roots = self.roots()
+        return np.linalg.slogdet(roots)[1] + 0.5 * roots.shape[1] * np.log(2 * np.pi)
 
     def gains(self, gradient: np.ndarray) -> np.ndarray:
         """Predicted gain of Newton's step, in nats: half the squared slope in units of Laplace's deviations."""
@@ -73,16 +70,15 @@ def curvature_at(evaluate: Evaluator, positions: np.ndarray, *, deviations: np.n
     """The curvature at each row; steps begin at a hundredth of `deviations` (row, dimension), where they are known."""
     number, dimension = positions.shape
     positions = np.asarray(positions, evaluate.precision)
-    steps = FIRST_STEP * np.where(positions == 0, 1.0, np.abs(positions))
-    if deviations is not None:
-        steps = STEP * np.broadcast_to(deviations, positions.shape)
+    guess = FIRST_DEVIATION * np.where(positions == 0, 1.0, np.abs(positions)) if deviations is None else deviations
+    guess = np.broadcast_to(guess, positions.shape)
     group = int(max(CURVATURE_BYTES / (8 * dimension**2), 1))
     parts = [
-        _decomposed(*_differences(evaluate, positions[begin : begin + group], steps[begin : begin + group]))
+        _curvature(evaluate, positions[begin : begin + group], guess[begin : begin + group])
         for begin in range(0, number, group)
     ]
     if not parts:
-        return Curvature(np.ones((0, dimension)), np.ones((0, dimension)), np.ones((0, dimension, dimension)))
+        return Curvature(np.ones((0, dimension, dimension)), np.ones((0, dimension)))
     return Curvature(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
 
 
@@ -98,20 +94,34 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     return usable & curvature.bends_down & (gains < DECREMENT)
 
 
-def _differences(evaluate: Evaluator, positions: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Minus the Hessians, a row by differences along each coordinate, and which coordinates never settled.
+def _curvature(evaluate: Evaluator, positions: np.ndarray, deviations: np.ndarray) -> Curvature:
+    """Along the coordinates first; where scales differ much along others, once more along the directions found.
 
-    A step is tried again, ten times at most, until it is about a hundredth of the deviation that it finds.
-    Beyond an edge it shrinks; where nothing bends it grows, until the coordinate counts as flat.
+    Seen from its coordinates, a long thin ridge across them is thin in all: the length shows from its own.
+    """
+    found = _along(evaluate, positions, deviations[:, :, None] * np.eye(positions.shape[1]))
+    skewed = np.flatnonzero(found.is_usable & (np.abs(found.values).min(axis=1) < SKEWED * found.values[:, -1]))
+    if len(skewed):
+        again = _along(evaluate, positions[skewed], found.chosen(skewed).roots())
+        for leaf, new in zip(found, again, strict=True):
+            leaf[skewed[again.is_usable]] = new[again.is_usable]
+    return found
+
+
+def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Curvature:
+    """By differences along the columns of `units` (point, dimension, direction), whose lengths need not be right.
+
+    A step is tried again until it is about a hundredth of the deviation that it finds. Beyond an edge it shrinks;
+    where nothing bends it grows, until the direction counts as flat.
     """
     number, dimension = positions.shape
-    matrices, steps = np.zeros((number, dimension, dimension)), steps.astype(float)
+    matrices, steps = np.zeros((number, dimension, dimension)), np.full((number, dimension), STEP)
     is_open, num_growths = np.ones((number, dimension), bool), np.zeros((number, dimension), int)
     for _ in range(NUM_REFINEMENTS):
         place = np.nonzero(is_open)
         if not len(place[0]):
             break
-        falls, is_finite, bends = _falls(evaluate, positions, *place, steps[place])
+        falls, is_finite, bends = _falls(evaluate, positions[place[0]], units[place[0]], place[1], steps[place])
         matrices[place] = np.where(bends[:, None], falls, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             wanted = STEP / np.sqrt(np.abs(falls[np.arange(len(falls)), place[1]]))
@@ -119,37 +129,38 @@ def _differences(evaluate: Evaluator, positions: np.ndarray, steps: np.ndarray) 
         num_growths[place] += is_finite & ~bends
         is_open[place] = ~is_settled & (num_growths[place] < MOST_GROWTHS)
         steps[place] = np.where(bends, wanted, steps[place] * np.where(is_finite, 1e3, 1e-2))
-    return matrices, is_open
+    return _decomposed(matrices, units, ~is_open.any(axis=1))
 
 
 def _falls(
-    evaluate: Evaluator, positions: np.ndarray, point: np.ndarray, coordinate: np.ndarray, steps: np.ndarray
+    evaluate: Evaluator, positions: np.ndarray, units: np.ndarray, which: np.ndarray, steps: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Minus the derivative of the gradient along a coordinate, by pairs of rows; whether it is finite; and not zero."""
-    which = np.arange(len(point))
-    ahead, behind = positions[point], positions[point]
-    ahead[which, coordinate] += steps
-    behind[which, coordinate] -= steps
+    """Minus the derivative of the gradient along one direction a row, in `units`; is it finite; is it not zero."""
+    rows = np.arange(len(which))
+    direction = units[rows, :, which]
+    ahead, behind = (
+        (positions + sign * steps[:, None] * direction).astype(positions.dtype) for sign in (1, -1)
+    )
     values, gradients = evaluate(np.concatenate([ahead, behind]))
-    lengths = ahead[which, coordinate].astype(float) - behind[which, coordinate]  # as rounded
-    first, second = np.split(gradients.astype(float), 2)
-    is_finite = np.isfinite(values).reshape(2, -1).all(axis=0) & np.isfinite(first + second).all(axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        falls = (second - first) / lengths[:, None]
-        own, size = np.abs(second - first)[which, coordinate], np.abs(second)[which, coordinate]
+        lengths = np.sum((ahead - behind) * direction, axis=1) / np.sum(direction**2, axis=1)  # as rounded
+        first, second = (half[:, None] @ units for half in np.split(gradients.astype(float), 2))
+        falls = (second - first)[:, 0] / lengths[:, None]
+    own, size = np.abs(second - first)[rows, 0, which], np.abs(second)[rows, 0, which]
+    is_finite = np.isfinite(values).reshape(2, -1).all(axis=0) & np.isfinite(first + second).all(axis=(1, 2))
     is_finite &= np.isfinite(falls).all(axis=1) | (lengths == 0)
     bends = is_finite & (lengths > 0) & (own > ROUNDING * np.finfo(gradients.dtype).eps * size)
     return falls, is_finite, bends
 
 
-def _decomposed(matrices: np.ndarray, is_open: np.ndarray) -> Curvature:
-    """In units of the deviations on the diagonal; a flat coordinate has the largest of the others."""
-    dimension = matrices.shape[1]
-    usable = ~is_open.any(axis=1) & np.isfinite(matrices).all(axis=(1, 2))
-    matrices = np.where(usable[:, None, None], 0.5 * (matrices + matrices.swapaxes(1, 2)), np.eye(dimension))
+def _decomposed(matrices: np.ndarray, units: np.ndarray, usable: np.ndarray) -> Curvature:
+    """In units of the deviations on the diagonal; a flat direction has the largest of the others, as the units go."""
+    usable &= np.isfinite(matrices).all(axis=(1, 2))
+    matrices = np.where(usable[:, None, None], 0.5 * (matrices + matrices.swapaxes(1, 2)), np.eye(matrices.shape[1]))
     diagonal = np.abs(np.diagonal(matrices, axis1=1, axis2=2))
-    deviations = 1 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    lengths = np.linalg.norm(units, axis=1)
+    deviations = lengths / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
     largest = deviations.max(axis=1, keepdims=True)
-    deviations = np.where(diagonal > 0, deviations, np.where(largest > 0, largest, 1.0))
+    deviations = np.where(diagonal > 0, deviations, np.where(largest > 0, largest, 1.0)) / lengths
     values, vectors = np.linalg.eigh(matrices * deviations[:, :, None] * deviations[:, None])
-    return Curvature(deviations, np.where(usable[:, None], values, np.nan), vectors)
+    return Curvature(units @ (deviations[:, :, None] * vectors), np.where(usable[:, None], values, np.nan))

@@ -10,7 +10,8 @@ from thermocline.fits.curvature import curvature_at
 from thermocline.fits.quasi_newton import Pairs
 
 NUM_ITERATIONS = 200  # of a lane, in all rounds
-NUM_ROUNDS = 4  # with a metric of their own each; the first knows none
+FIRST_ITERATIONS = 50  # without a metric; each round with one may take twice as many as the last
+NUM_PLACES = 8  # after each round, at which the curvature is looked at
 MOST_DIMENSIONS = 1000  # for a metric, which takes two evaluations a dimension and their square in memory
 LEAST_GAIN = 1e-9  # predicted gain, in nats, at which a lane has arrived
 CONFIRMED_GAIN = 1e-6  # likewise, in a metric that may be another mode's
@@ -90,27 +91,46 @@ def maximise(
 
     A lane has arrived where the quasi-Newton step promises next to no gain, in nats: units of the coordinates do not
     matter. Until a lane has moved in a direction, though, L-BFGS cannot know how far that goes. So rounds end with
-    the curvature at the best lane not yet sure: who has something to gain in that metric goes on in it.
+    the curvature at the best lane: who has something to gain in that metric goes on in it.
     """
     ends = _Ends(evaluate, starts, keep_paths)
-    sure = ends.ending == Ending.LOST
+    left = np.flatnonzero(ends.ending != Ending.LOST)
     root = metric = None
-    for index in range(NUM_ROUNDS):
-        left = num_iterations - ends.num_iterations.max(initial=0)
-        _ascend(evaluate, ends, ~sure, root, min(left, num_iterations // NUM_ROUNDS) if index < NUM_ROUNDS - 1 else left)
-        if index > 0:
-            sure |= ends.ending == Ending.ARRIVED
-        if sure.all() or ends.position.shape[1] > MOST_DIMENSIONS:
+    budget = FIRST_ITERATIONS
+    while len(left) and num_iterations > 0:
+        num_iterations -= _ascend(evaluate, ends, left, root, min(budget, num_iterations))
+        left, root, metric = _unconfirmed(evaluate, ends, left, metric)
+        if root is None:
             break
-        best = np.argmax(np.where(sure, -np.inf, np.where(ends.ending == Ending.ARRIVED, 1e300, ends.value)))
+        budget *= 2
+    return ends.optima(metric)
+
+
+def _unconfirmed(
+    evaluate: Evaluator, ends: "_Ends", lanes: np.ndarray, metric: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """The lanes that should go on, and the metric in which to; also that of the first optimum, if there was none.
+
+    The best lane is looked at; if it has arrived in the metric of its own curvature, so have those within a deviation
+    that have nothing to gain there; then the best of the rest, until one should go on, or for a few places.
+    """
+    for _ in range(NUM_PLACES if ends.position.shape[1] <= MOST_DIMENSIONS else 0):
+        if not len(lanes):
+            break
+        arrived = ends.ending[lanes] == Ending.ARRIVED
+        best = lanes[np.lexsort((ends.value[lanes], arrived))[-1]]
         curvature = curvature_at(evaluate, ends.position[[best]])
         if not curvature.is_usable[0]:
-            break
+            lanes = lanes[lanes != best]
+            continue
         root = curvature.roots()[0]
         metric = root if metric is None and curvature.bends_down[0] else metric
-        gain = 0.5 * np.sum((ends.gradient @ root) ** 2, axis=1)
-        sure |= (ends.ending == Ending.ARRIVED) & (gain < CONFIRMED_GAIN)
-    return ends.optima(metric)
+        gain = 0.5 * np.sum((ends.gradient[lanes] @ root) ** 2, axis=1)
+        distance = np.linalg.norm(np.linalg.solve(root, (ends.position[lanes] - ends.position[best]).T), axis=0)
+        lanes = lanes[~(arrived & (gain < CONFIRMED_GAIN) & (distance < 1))]
+        if best in lanes:
+            return lanes, root, metric
+    return lanes, None, metric
 
 
 class _Ends:
@@ -122,7 +142,6 @@ class _Ends:
         self.value, self.gradient = values.astype(float), gradients.astype(float)
         usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(axis=1)
         self.ending = np.where(usable, Ending.RAN_OUT, Ending.LOST)
-        self.num_iterations = np.zeros(len(self.value), int)
         self.visited = [(np.arange(len(self.value)), self.position.copy(), self.value.copy(), self.gradient.copy())]
         self.keep_paths = keep_paths
 
@@ -131,7 +150,6 @@ class _Ends:
         number = lanes.number[moved]
         row = lanes.position[moved], lanes.value[moved], lanes.gradient[moved]
         self.position[number], self.value[number], self.gradient[number] = row
-        self.num_iterations[lanes.number] += 1
         if self.keep_paths:
             self.visited.append((number, *row))
 
@@ -146,9 +164,8 @@ class _Ends:
         )
 
 
-def _ascend(evaluate: Evaluator, ends: _Ends, wanted: np.ndarray, root: np.ndarray | None, number: int) -> None:
-    """One round: at most a number of iterations of the wanted lanes, in the metric of `root`."""
-    index = np.flatnonzero(wanted)
+def _ascend(evaluate: Evaluator, ends: _Ends, index: np.ndarray, root: np.ndarray | None, number: int) -> int:
+    """One round: at most a number of iterations of some lanes, in the metric of `root`; and how many it took."""
     position, gradient = ends.position[index], ends.gradient[index]
     slope = _white(gradient, root)
     lanes = _Lanes(
@@ -163,14 +180,14 @@ def _ascend(evaluate: Evaluator, ends: _Ends, wanted: np.ndarray, root: np.ndarr
         num_idle=np.zeros(len(index), int),
     )
     ends.ending[index] = Ending.RAN_OUT
-    for _ in range(number):
+    for iteration in range(number):
         lanes = _depart(lanes, ends, root)
         if not len(lanes.number):
-            break
+            return iteration
         lanes, moved = _step(evaluate, lanes, root)
         ends.record(lanes, moved)
-    else:
-        _depart(lanes, ends, root)
+    _depart(lanes, ends, root)
+    return number
 
 
 def _depart(lanes: _Lanes, ends: _Ends, root: np.ndarray | None) -> _Lanes:
