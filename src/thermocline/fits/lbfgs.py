@@ -56,6 +56,11 @@ class Optima(NamedTuple):
     path: tuple[Path, ...] = ()
     metric: np.ndarray | None = None
 
+    @property
+    def deviations(self) -> np.ndarray | None:
+        """Of each coordinate with the others held, as the metric has them: what steps of differences may begin with."""
+        return None if self.metric is None else 1 / np.linalg.norm(np.linalg.inv(self.metric), axis=0)
+
     def chosen(self, index: np.ndarray) -> "Optima":
         """Some of the lanes."""
         rows = (leaf[index] for leaf in self[:4])
