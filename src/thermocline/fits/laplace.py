@@ -31,5 +31,5 @@ def fit_laplace(target: Target, *, seed: int = 0, precision: str = "float64") ->
 
 def triangular(root: np.ndarray) -> np.ndarray:
     """The lower triangular L with L Lᵀ = R Rᵀ, by QR: the product itself would lose the narrow beside the wide."""
-    upper = np.linalg.qr(root.T, mode="r")
+    upper = np.linalg.qr(root.T)[1]
     return (upper * np.sign(np.diagonal(upper))[:, None]).T

@@ -1,4 +1,4 @@
-"""L-BFGS from many starts in lock step, on an evaluator: one evaluation an iteration and lane, and who is done leaves."""
+"""L-BFGS from many starts in lock step on an evaluator: one evaluation an iteration and lane, and the done leave."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import curvature_at
-from thermocline.fits.quasi_newton import Pairs
+from thermocline.fits.quasi_newton import MEMORY, Pairs
 
 NUM_ITERATIONS = 200  # of a lane, in all rounds
 FIRST_ITERATIONS = 50  # without a metric; each round with one may take twice as many as the last
@@ -63,8 +63,9 @@ class Optima(NamedTuple):
 
     def chosen(self, index: np.ndarray) -> "Optima":
         """Some of the lanes."""
-        rows = (leaf[index] for leaf in self[:4])
-        return Optima(*rows, tuple(self.path[i] for i in np.arange(len(self.position))[index] if self.path), self.metric)
+        position, log_density, gradient, ending = (leaf[index] for leaf in self[:4])
+        kept = np.arange(len(self.position))[index] if self.path else ()
+        return Optima(position, log_density, gradient, ending, tuple(self.path[i] for i in kept), self.metric)
 
 
 class _Lanes(NamedTuple):
@@ -75,13 +76,18 @@ class _Lanes(NamedTuple):
     value: np.ndarray
     gradient: np.ndarray
     slope: np.ndarray  # the gradient, in the metric
-    pairs: Pairs
+    steps: np.ndarray  # of the pairs
+    falls: np.ndarray
     direction: np.ndarray
     size: np.ndarray  # of the step to be tried, in directions
     num_idle: np.ndarray
 
     def chosen(self, index: np.ndarray) -> "_Lanes":
-        return _Lanes(*(leaf.chosen(index) if isinstance(leaf, Pairs) else leaf[index] for leaf in self))
+        return _Lanes(*(leaf[index] for leaf in self))
+
+    @property
+    def pairs(self) -> Pairs:
+        return Pairs(self.steps, self.falls)
 
     @property
     def promise(self) -> np.ndarray:
@@ -179,7 +185,8 @@ def _ascend(evaluate: Evaluator, ends: _Ends, index: np.ndarray, root: np.ndarra
         value=ends.value[index],
         gradient=gradient,
         slope=slope,
-        pairs=Pairs.none(*position.shape),
+        steps=np.zeros((len(index), MEMORY, slope.shape[1])),
+        falls=np.zeros((len(index), MEMORY, slope.shape[1])),
         direction=slope,
         size=_first_size(slope, root),
         num_idle=np.zeros(len(index), int),
@@ -243,7 +250,8 @@ def _after_move(lanes: _Lanes, slope_before: np.ndarray, step: np.ndarray, is_st
     relative = np.linalg.norm(step, axis=1) / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)
     blind = relative * np.where(is_steep, GROWTH, 1.0)
     size = np.where(is_new, 1.0, np.where(pairs.is_empty, blind, np.maximum(blind, 1.0)))
-    return lanes._replace(pairs=pairs, direction=direction, size=np.minimum(size, MOST_GROWTH * relative))
+    size = np.minimum(size, MOST_GROWTH * relative)
+    return lanes._replace(steps=pairs.steps, falls=pairs.falls, direction=direction, size=size)
 
 
 def _after_failure(lanes: _Lanes, root: np.ndarray | None) -> _Lanes:
@@ -251,7 +259,8 @@ def _after_failure(lanes: _Lanes, root: np.ndarray | None) -> _Lanes:
     is_spent = (lanes.size * lanes.promise < LEAST_GAIN) & ~lanes.pairs.is_empty
     direction = np.where(is_spent[:, None], lanes.slope, lanes.direction)
     size = np.where(is_spent, _first_size(lanes.slope, root), lanes.size)
-    return lanes._replace(pairs=lanes.pairs.without(is_spent), direction=direction, size=size)
+    pairs = lanes.pairs.without(is_spent)
+    return lanes._replace(steps=pairs.steps, falls=pairs.falls, direction=direction, size=size)
 
 
 def _shrink(usable: np.ndarray, promise: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -272,10 +281,9 @@ def _white(rows: np.ndarray, root: np.ndarray | None) -> np.ndarray:
 
 def _merged(condition: np.ndarray, one: _Lanes, other: _Lanes) -> _Lanes:
     """Each lane from one of two."""
-
-    def choose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return np.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
-
-    pairs = Pairs(*(choose(*leaves) for leaves in zip(one.pairs, other.pairs, strict=True)))
-    rest = (leaf if isinstance(leaf, Pairs) else choose(leaf, b) for leaf, b in zip(one, other, strict=True))  # type: ignore[arg-type]
-    return _Lanes(*rest)._replace(pairs=pairs)
+    return _Lanes(
+        *(
+            np.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
+            for first, second in zip(one, other, strict=True)
+        )
+    )

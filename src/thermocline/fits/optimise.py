@@ -1,23 +1,21 @@
-"""Optima of a density from many starts at once, and the curvature there: the only file that knows Optax's L-BFGS."""
+"""Optima of a target from many starts at once, and the exact curvature there, for those that hold no evaluator yet."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax.flatten_util import ravel_pytree
 
+from thermocline.evaluator import Evaluator
+from thermocline.fits.lbfgs import maximise
 from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 NUM_STEPS = 150
-NUM_LINE_SEARCH = 15
 CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
 FLAT = 1e-8  # curvature, relative to the largest, that counts as none
 GROUP_OF_POINTS = 256  # whose curvature is found at once
-LEAST_GAIN = 1e-9  # of a step, in nats, that counts as one
-PATIENCE = 3  # steps without gain that end a climb: a line search may fail once
 DECREMENT = 0.01  # half the Newton decrement, in nats, below which an optimum is one
 
 
@@ -35,8 +33,9 @@ class Optima(NamedTuple):
 
 def climb(target: Target, starts: np.ndarray, *, num_steps: int = NUM_STEPS) -> tuple[Optima, int]:
     """Where L-BFGS ends from each ravelled start, one a row, and the gradients spent."""
-    *ends, num_gradients = to_numpy(maximise(target, jnp.asarray(starts), num_steps=num_steps))
-    return Optima(*ends), int(num_gradients)
+    evaluate = Evaluator(target, str(jnp.asarray(starts).dtype))
+    ends = maximise(evaluate, starts, num_iterations=num_steps)
+    return Optima(ends.position, ends.log_density, ends.gradient), evaluate.num_rows
 
 
 class Curvature(NamedTuple):
@@ -81,51 +80,6 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     decrement = 0.5 * np.sum(slopes**2 / np.maximum(np.abs(values), FLAT * values[:, -1:]), axis=1)
     bends_down = (values > -1e-4 * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
     return usable & bends_down & (decrement < DECREMENT)
-
-
-@jax.jit
-def maximise(
-    target: Target, starts: jax.Array, *, num_steps: int | jax.Array = NUM_STEPS
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """L-BFGS from every start: position, log density and gradient at the end, and gradients spent in all."""
-    unravel = ravel_pytree(target.initial_position)[1]
-    search = optax.scale_by_zoom_linesearch(max_linesearch_steps=NUM_LINE_SEARCH, initial_guess_strategy="one")
-    optimiser = optax.lbfgs(linesearch=search)
-
-    def loss(position: jax.Array) -> jax.Array:
-        value = -target(unravel(position))
-        return jnp.where(jnp.isnan(value), jnp.inf, value)
-
-    value_and_gradient = optax.value_and_grad_from_state(loss)
-
-    def climb_from(start: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-        def goes_on(carry: tuple) -> jax.Array:
-            _, _, step, _, num_idle = carry
-            return (step < num_steps) & (num_idle < PATIENCE)
-
-        def step(carry: tuple) -> tuple:
-            position, state, step, spent, num_idle = carry
-            value, gradient = value_and_gradient(position, state=state)
-            update: Any
-            update, state = optimiser.update(gradient, state, position, value=value, grad=gradient, value_fn=loss)
-            tried = jnp.asarray(optax.tree.get(state, "num_linesearch_steps"), spent.dtype)
-            moved = position + update
-            usable = jnp.all(jnp.isfinite(moved))
-            return (
-                jnp.where(usable, moved, position),
-                state,
-                step + 1,
-                spent + tried,
-                jnp.where(jnp.abs(gradient @ update) > LEAST_GAIN, 0, num_idle + 1),
-            )
-
-        begin = start, optimiser.init(start), 0, jnp.zeros((), int), 0
-        position, _, _, spent, _ = jax.lax.while_loop(goes_on, step, begin)
-        value, gradient = jax.value_and_grad(loss)(position)
-        return position, -value, -gradient, spent
-
-    position, log_density, gradient, spent = jax.vmap(climb_from)(starts)
-    return position, log_density, gradient, jnp.sum(spent)
 
 
 @jax.jit

@@ -1,4 +1,4 @@
-"""Pathfinder (Zhang et al. 2022): Gaussians of the curvature that quasi-Newton ascents see, the best of them by ELBO."""
+"""Pathfinder (Zhang et al. 2022): Gaussians of the curvature that quasi-Newton ascents see, and the best by ELBO."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,8 @@ NUM_DRAWS = 64  # for the ELBO at each point of a path
 NUM_CHOICE = 256  # for that of each path's best point, by which the best path is chosen
 NUM_FRESH = 1024  # for that which is reported
 SPREAD = 2.0  # of the starts about the initial position
-MOST_POINTS = 24  # of a path that are tried: all, or evenly among them
+MOST_POINTS = 24  # of a path that are tried: all, or more and more sparsely
+NUM_LAST = 4  # of a path that are tried in the units of the optimum too: elsewhere these may be far off
 DRAW_BYTES = 1e8  # of draws held at once
 
 
@@ -37,8 +38,9 @@ class Gaussians(NamedTuple):
     log_determinant: np.ndarray  # (candidate,) of the scale U B
     units: np.ndarray | None
 
-    def chosen(self, index: np.ndarray) -> "Gaussians":
-        return Gaussians(*(leaf[index] for leaf in self[:-1]), self.units)
+    def chosen(self, index: np.ndarray | slice) -> "Gaussians":
+        mean, deviations, columns, excess, log_determinant = (leaf[index] for leaf in self[:5])
+        return Gaussians(mean, deviations, columns, excess, log_determinant, self.units)
 
     def scaled(self, noise: np.ndarray) -> np.ndarray:
         """What standard normal noise (candidate, draw, dimension) adds to the means."""
@@ -50,8 +52,9 @@ class Gaussians(NamedTuple):
         """The ELBO of each by noise (candidate, draw, dimension), and its standard error."""
         log_targets = evaluate.values(self.mean[:, None] + self.scaled(noise))
         constant = 0.5 * noise.shape[-1] * np.log(2 * np.pi) + self.log_determinant[:, None]
-        found = elbo(log_targets + 0.5 * np.sum(noise**2, axis=-1) + constant, penalty=penalty)
-        return found.value, np.std(found.influence, axis=-1) / noise.shape[1] ** 0.5
+        with np.errstate(over="ignore", invalid="ignore"):  # where a bad Gaussian reaches
+            found = elbo(log_targets + 0.5 * np.sum(noise**2, axis=-1) + constant, penalty=penalty)
+            return found.value, np.std(found.influence, axis=-1) / noise.shape[1] ** 0.5
 
 
 def fit_pathfinder(target: Target, *, seed: int = 0, num_paths: int = 8, precision: str = "float64") -> BaseFit:
@@ -83,13 +86,24 @@ def _best_of(
     generator: np.random.Generator, evaluate: Evaluator, paths: list[Path], units: np.ndarray | None
 ) -> tuple[Gaussians, np.ndarray]:
     """The best Gaussian of all paths, and the ELBOs along its path; fresh draws choose among each path's best."""
-    along = [gaussians_along(path, units) for path in paths]
-    elbos = [_elbos_in_parts(generator, evaluate, gaussians) for gaussians in along]
-    bests = [gaussians.chosen([np.argmax(values)]) for gaussians, values in zip(along, elbos, strict=True)]
+    along = [_candidates(path, units) for path in paths]
+    elbos = [[_elbos_in_parts(generator, evaluate, group) for group in groups] for groups in along]
+    bests = [_highest(groups, values) for groups, values in zip(along, elbos, strict=True)]
     noise = generator.normal(size=(1, NUM_CHOICE, evaluate.dimension))
-    choice = [best.elbos(evaluate, noise)[0][0] for best in bests]
-    index = int(np.argmax(choice))
-    return bests[index], elbos[index]
+    index = int(np.argmax([best.elbos(evaluate, noise)[0][0] for best in bests]))
+    return bests[index], np.concatenate(elbos[index])
+
+
+def _candidates(path: Path, units: np.ndarray | None) -> list[Gaussians]:
+    """Those along a path in the target's coordinates, and the last few in the units of its optimum, if it has one."""
+    everywhere = gaussians_along(path)
+    return [everywhere] if units is None else [everywhere, gaussians_along(path, units).chosen(np.s_[-NUM_LAST:])]
+
+
+def _highest(groups: list[Gaussians], elbos: list[np.ndarray]) -> Gaussians:
+    """The one with the highest ELBO in any group."""
+    group = int(np.argmax([values.max() for values in elbos]))
+    return groups[group].chosen(np.argmax(elbos[group], keepdims=True))
 
 
 def _elbos_in_parts(generator: np.random.Generator, evaluate: Evaluator, gaussians: Gaussians) -> np.ndarray:
@@ -107,7 +121,8 @@ def _elbos_in_parts(generator: np.random.Generator, evaluate: Evaluator, gaussia
 def gaussians_along(path: Path, units: np.ndarray | None = None) -> Gaussians:
     """The Gaussian at each point of a path (at most some), by the inverse Hessian that the last steps up to it imply.
 
-    Its diagonal begins with 1 in the given units. The mean is where Newton's step would lead.
+    The diagonal begins with 1 in the given units. The mean is where Newton's step would lead. Until a step has seen any
+    curvature, deviations are 1/|slope|: those of the exponential density that the slope alone suggests.
     """
     slopes = path.gradient if units is None else path.gradient @ units
     steps = np.diff(path.position.astype(float), axis=0)
@@ -121,22 +136,30 @@ def gaussians_along(path: Path, units: np.ndarray | None = None) -> Gaussians:
             diagonal = np.where(np.isfinite(new) & (new > 0), new, diagonal)
         diagonals.append(diagonal)
         all_pairs.append(pairs)
-    kept = np.unique(np.linspace(0, len(diagonals) - 1, MOST_POINTS).round().astype(int))
-    kept_pairs = Pairs(*(np.concatenate(leaves) for leaves in zip(*(all_pairs[i] for i in kept), strict=True)))
-    kept_diagonals = np.concatenate([diagonals[i] for i in kept])
-    return _gaussians(path.position[kept], slopes[kept], kept_diagonals, kept_pairs, units)
+    kept = _thinned(len(diagonals))
+    pairs = Pairs(*(np.concatenate(leaves) for leaves in zip(*(all_pairs[i] for i in kept), strict=True)))
+    blind = 1 / np.where(slopes[kept] == 0, 1.0, slopes[kept]) ** 2
+    diagonal = np.where(pairs.is_empty[:, None], blind, np.concatenate([diagonals[i] for i in kept]))
+    return _gaussians(path.position[kept], slopes[kept], diagonal, pairs, units)
+
+
+def _thinned(number: int) -> np.ndarray:
+    """Which points of a path to try: later ones are closer together, or run away."""
+    if number <= MOST_POINTS:
+        return np.arange(number)
+    return np.unique(np.round((number - 1) * np.linspace(0, 1, MOST_POINTS) ** 2).astype(int))
 
 
 def _gaussians(
     position: np.ndarray, slope: np.ndarray, diagonal: np.ndarray, pairs: Pairs, units: np.ndarray | None
 ) -> Gaussians:
-    r"""With covariance $A + F^\top C F = A^{1/2}(I + Q T C T^\top Q^\top)A^{1/2}$, where $A^{-1/2}F^\top = QT$ by QR."""
+    r"""With covariance $A + F^\top C F = A^{1/2}(I + Q T C T^\top Q^\top)A^{1/2}$, for $A^{-1/2}F^\top = QT$ by QR."""
     factor, core = low_rank(diagonal, pairs)
     deviations = np.sqrt(diagonal)
     columns, triangle = np.linalg.qr((factor / deviations[:, None]).swapaxes(1, 2))
     inner = np.eye(columns.shape[2]) + triangle @ core @ triangle.swapaxes(1, 2)
-    sound = np.isfinite(inner).all(axis=(1, 2))
-    values, vectors = np.linalg.eigh(np.where(sound[:, None, None], inner, np.eye(columns.shape[2])))
+    sound = np.isfinite(inner).all(axis=(1, 2), keepdims=True)
+    values, vectors = np.linalg.eigh(np.where(sound, inner, np.eye(columns.shape[2])))
     values = np.maximum(values, 1e-12 * values[:, -1:])  # positive but for rounding
     excess = (vectors * np.sqrt(values)[:, None]) @ vectors.swapaxes(1, 2) - np.eye(columns.shape[2])
     log_determinant = np.sum(np.log(deviations), axis=1) + 0.5 * np.sum(np.log(values), axis=1)

@@ -10,7 +10,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
@@ -132,7 +131,7 @@ def weighted_draws(
     noise = np.concatenate([noise, normal.noise_at(there.position)])
     log_own = normal.log_densities(noise)
     log_anchors = [anchor.log_densities(anchor.noise_at(positions)) for anchor in anchors]
-    log_mixture = logsumexp([log_own, *log_anchors], axis=0) - np.log(1 + len(anchors))
+    log_mixture = np.logaddexp.reduce([log_own, *log_anchors]) - np.log(1 + len(anchors))
     log_weights = order * log_targets + (1 - order) * log_own - log_mixture
     return np.where(np.isfinite(log_weights), log_weights, -np.inf), noise
 
@@ -152,7 +151,7 @@ def _noise(generator: np.random.Generator, dimension: int, number: int, num_draw
 
 def bound_of(log_weights: np.ndarray, order: float) -> Height:
     """The bound, and each draw's influence on it (the delta method's)."""
-    log_mean = logsumexp(log_weights) - np.log(log_weights.size)
+    log_mean = np.logaddexp.reduce(log_weights) - np.log(log_weights.size)
     return Height(log_mean / order, np.exp(log_weights - (log_mean if log_mean > -np.inf else 0.0)) / order)
 
 
@@ -162,8 +161,10 @@ def weighted_score(log_weights: np.ndarray, noise: np.ndarray, normal: Normal) -
     For a Gaussian the score is $\epsilon$ and $\epsilon\epsilon^\top - I$. The pathwise form of the same gradient has
     $\nabla\log p$ in it, large and of either sign on the flanks of a mode narrower than q: there it runs away.
     """
-    has_any = np.max(log_weights) > -np.inf
-    weights = softmax(log_weights)[:, None] if has_any else np.zeros((len(noise), 1))
+    largest = np.max(log_weights)
+    has_any = largest > -np.inf
+    weights = np.exp(log_weights - (largest if has_any else 0.0))[:, None]
+    weights = weights / max(np.sum(weights), 1.0)
     identity = np.eye(noise.shape[1]) * has_any
     return np.sum(weights * noise, axis=0), normal.stretch(weights * noise, noise) - normal.stretch(identity, identity)
 
