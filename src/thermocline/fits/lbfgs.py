@@ -13,8 +13,8 @@ NUM_ITERATIONS = 200  # of a lane, in all rounds
 FIRST_ITERATIONS = 50  # without a metric; each round with one may take twice as many as the last
 NUM_PLACES = 8  # after each round, at which the curvature is looked at
 MOST_DIMENSIONS = 1000  # for a metric, which takes two evaluations a dimension and their square in memory
-LEAST_GAIN = 1e-9  # predicted gain, in nats, at which a lane has arrived
-CONFIRMED_GAIN = 1e-6  # likewise, in a metric that may be another mode's
+LEAST_GAIN = 1e-7  # predicted gain, in nats, at which a lane has arrived
+CONFIRMED_GAIN = 1e-5  # likewise by the curvature, which a last step of Newton's then takes
 STUCK_GAIN = 1e-3  # likewise, of a lane that rounding holds up
 FIRST_GAIN = 1.0  # that the slope alone promises of a first step, in nats
 SUFFICIENT = 1e-4  # share of the gain promised by the slope, that a step must keep
@@ -27,7 +27,7 @@ ROUNDING = 8.0  # units in the last place of a log density, that count as level
 
 
 class Ending(IntEnum):
-    """Why a lane ended."""
+    """Why a lane ended; with more optima than places looked at, some have arrived as far as L-BFGS can tell."""
 
     ARRIVED = 0  # nothing more to gain
     STUCK = 1  # at an edge, or where rounding hides the rest
@@ -132,16 +132,28 @@ def _unconfirmed(
         best = lanes[np.lexsort((ends.value[lanes], arrived))[-1]]
         curvature = curvature_at(evaluate, ends.position[[best]])
         if not curvature.is_usable[0]:
-            lanes = lanes[lanes != best]
+            ends.ending[best], lanes = Ending.STUCK, lanes[lanes != best]
             continue
         root = curvature.roots()[0]
         metric = root if metric is None and curvature.bends_down[0] else metric
         gain = 0.5 * np.sum((ends.gradient[lanes] @ root) ** 2, axis=1)
         distance = np.linalg.norm(np.linalg.solve(root, (ends.position[lanes] - ends.position[best]).T), axis=0)
-        lanes = lanes[~(arrived & (gain < CONFIRMED_GAIN) & (distance < 1))]
+        is_confirmed = arrived & (gain < CONFIRMED_GAIN) & (distance < 1)
+        _polish(evaluate, ends, lanes[is_confirmed], root)
+        lanes = lanes[~is_confirmed]
         if best in lanes:
+            ends.ending[best] = Ending.RAN_OUT  # unless it can go on
             return lanes, root, metric
     return lanes, None, metric
+
+
+def _polish(evaluate: Evaluator, ends: "_Ends", lanes: np.ndarray, root: np.ndarray) -> None:
+    """One step of Newton's for lanes at an optimum of known curvature, where it leaves less to gain."""
+    slope = ends.gradient[lanes] @ root
+    position = (ends.position[lanes] + slope @ root.T).astype(ends.position.dtype)
+    value, gradient = (leaf.astype(float) for leaf in evaluate(position))
+    is_better = np.isfinite(value) & (np.linalg.norm(gradient @ root, axis=1) < np.linalg.norm(slope, axis=1))
+    ends.move(lanes[is_better], position[is_better], value[is_better], gradient[is_better])
 
 
 class _Ends:
@@ -156,13 +168,11 @@ class _Ends:
         self.visited = [(np.arange(len(self.value)), self.position.copy(), self.value.copy(), self.gradient.copy())]
         self.keep_paths = keep_paths
 
-    def record(self, lanes: _Lanes, moved: np.ndarray) -> None:
-        """Keep where lanes have got to."""
-        number = lanes.number[moved]
-        row = lanes.position[moved], lanes.value[moved], lanes.gradient[moved]
-        self.position[number], self.value[number], self.gradient[number] = row
+    def move(self, number: np.ndarray, position: np.ndarray, value: np.ndarray, gradient: np.ndarray) -> None:
+        """Keep where some lanes have got to."""
+        self.position[number], self.value[number], self.gradient[number] = position, value, gradient
         if self.keep_paths:
-            self.visited.append((number, *row))
+            self.visited.append((number, position, value, gradient))
 
     def optima(self, metric: np.ndarray | None) -> Optima:
         """All lanes, with their paths in order."""
@@ -197,7 +207,7 @@ def _ascend(evaluate: Evaluator, ends: _Ends, index: np.ndarray, root: np.ndarra
         if not len(lanes.number):
             return iteration
         lanes, moved = _step(evaluate, lanes, root)
-        ends.record(lanes, moved)
+        ends.move(*(leaf[moved] for leaf in lanes[:4]))
     _depart(lanes, ends, root)
     return number
 

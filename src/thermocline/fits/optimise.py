@@ -8,6 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.evaluator import Evaluator
+from thermocline.fits import curvature as differences
 from thermocline.fits.lbfgs import maximise
 from thermocline.support.precision import to_numpy
 from thermocline.target import Target
@@ -16,7 +17,6 @@ NUM_STEPS = 150
 CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
 FLAT = 1e-8  # curvature, relative to the largest, that counts as none
 GROUP_OF_POINTS = 256  # whose curvature is found at once
-DECREMENT = 0.01  # half the Newton decrement, in nats, below which an optimum is one
 
 
 class Optima(NamedTuple):
@@ -68,18 +68,18 @@ def curvature_at(target: Target, positions: np.ndarray) -> Curvature:
 
 
 def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
-    """Whether a Newton step would gain less than a hundredth of a nat, and the log density bends down.
+    """Whether a Newton step would gain less than a hundredth of a nat, and the log density bends down (curvature.py).
 
-    Directions of no curvature are let off if they have no slope: a ridge is a continuum of optima. Whatever ran
-    off or stopped short is no optimum.
+    Judged in units of each coordinate's own deviation: beside a curvature of 1e11 a slope of 8 must not look flat.
     """
     values, vectors = curvature
-    usable = np.isfinite(np.sum(values, axis=1) + np.sum(gradient, axis=1))
-    values, gradient = np.where(usable[:, None], values, 1.0), np.where(usable[:, None], gradient, 0.0)
-    slopes = np.einsum("sij,si->sj", vectors, gradient)
-    decrement = 0.5 * np.sum(slopes**2 / np.maximum(np.abs(values), FLAT * values[:, -1:]), axis=1)
-    bends_down = (values > -1e-4 * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
-    return usable & bends_down & (decrement < DECREMENT)
+    usable = np.isfinite(values).all(axis=1)
+    matrices = (np.where(usable[:, None], values, 1.0)[:, None] * vectors) @ vectors.swapaxes(1, 2)
+    diagonal = np.abs(np.diagonal(matrices, axis1=1, axis2=2))
+    units = 1 / np.sqrt(np.maximum(diagonal, FLAT * diagonal.max(axis=1, keepdims=True, initial=1e-300)))
+    scaled, directions = np.linalg.eigh(matrices * units[:, :, None] * units[:, None])
+    scaled = np.where(usable[:, None], scaled, np.nan)
+    return differences.are_optima(differences.Curvature(units[:, :, None] * directions, scaled), gradient)
 
 
 @jax.jit
