@@ -5,6 +5,7 @@ python -m benchmarks.evaluator
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -50,6 +51,11 @@ def seconds(function: Callable[[], Any]) -> float:
     return best
 
 
+def rates_of(evaluate: Callable[[np.ndarray], Any], rows: dict[int, np.ndarray]) -> list[float]:
+    """Thousand rows a second, by their number."""
+    return [number / seconds(partial(evaluate, batch)) / 1e3 for number, batch in rows.items()]
+
+
 def main() -> None:
     for name, target in targets().items():
         print(name, "(thousand rows a second)")
@@ -58,15 +64,11 @@ def main() -> None:
         rows = {number: np.random.default_rng(1).normal(size=(number, dimension)) for number in NUM_ROWS}
         for widths in WIDTHS:
             evaluator.WIDTHS = widths
-            evaluate = Evaluator(target)
-            rates = [number / seconds(lambda number=number: evaluate(rows[number])) / 1e3 for number in NUM_ROWS]
+            rates = rates_of(Evaluator(target), rows)
             print(f"{widths!s:>16s}" + "".join(f"{rate:10.1f}" for rate in rates))
         with computing_in("float64"):
-            bare = jax.jit(jax.vmap(jax.value_and_grad(lambda row: target(row))))
-            rates = [
-                number / seconds(lambda number=number: jax.block_until_ready(bare(rows[number]))) / 1e3
-                for number in NUM_ROWS
-            ]
+            bare = jax.jit(jax.vmap(jax.value_and_grad(target)))
+            rates = rates_of(lambda batch: jax.block_until_ready(bare(batch)), rows)  # noqa: B023
         print(f"{'bare':>16s}" + "".join(f"{rate:10.1f}" for rate in rates))
 
 

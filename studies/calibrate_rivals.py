@@ -43,8 +43,8 @@ def run_cell(problem_name: str, method_name: str, num_seeds: int) -> Cell:
         z = evidence.z_score(problem.log_evidence), result.expectation(problem.function).z_score(problem.mean)
         rows.append((*z, evidence.standard_error, result.verdict == "ok"))
         gradients = result.cost.evaluations.total
-    columns = (np.array(column) for column in zip(*rows, strict=True))
-    return Cell(problem_name, method_name, *columns, gradients)
+    log_z, mean, error, is_ok = (np.array(column) for column in zip(*rows, strict=True))
+    return Cell(problem_name, method_name, log_z, mean, error, is_ok, gradients)
 
 
 def print_bias(method_name: str, num_seeds: int) -> None:

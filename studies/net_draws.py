@@ -61,7 +61,8 @@ def methods() -> dict[str, Any]:
 
 
 def draws_of(method: Any) -> dict[str, np.ndarray]:
-    options: dict[str, Any] = OPTIONS | ({"search": False} if "search" in inspect.signature(tc.sample).parameters else {})
+    can_skip = "search" in inspect.signature(tc.sample).parameters
+    options: dict[str, Any] = OPTIONS | ({"search": False} if can_skip else {})
     result = tc.sample(target(), base=base(), method=method, seed=5, num_chains=4, **options)
     return {**result.draws._asdict(), "log_evidence": _of(result.log_evidence)}
 

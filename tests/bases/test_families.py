@@ -11,7 +11,6 @@ from thermocline.bases import Mixture, check_base, fresh_draws
 from thermocline.bases.low_rank import LowRankGaussian
 from thermocline.bases.student import StudentT
 from thermocline.support.precision import cast
-from thermocline.support.streams import fit_key
 
 MEAN = {"a": np.array([1.0, -2.0]), "b": np.float64(0.5)}
 FLAT = np.array([1.0, -2.0, 0.5])
@@ -76,7 +75,7 @@ def test_student_is_normalised_by_quadrature():
 
 @pytest.mark.usefixtures("double")
 def test_draws_have_the_stated_moments(base):
-    draws = np.asarray(draws_of(fit_key(0), cast(base, "float64"), NUMBER))
+    draws = np.asarray(draws_of(jax.random.key(0), cast(base, "float64"), NUMBER))
     mean, variances = base.moments()
     covariance = np.asarray(base.covariance())
     np.testing.assert_allclose(variances, np.diagonal(covariance), rtol=1e-12)
@@ -89,7 +88,7 @@ def test_draws_have_the_stated_moments(base):
 def test_student_draws_have_its_tails():
     """The squared distance over D is an F variable."""
     base = cast(StudentT(MEAN, TRIL, 5.0), "float64")
-    white = np.linalg.solve(TRIL, (np.asarray(draws_of(fit_key(1), base, NUMBER)) - FLAT).T)
+    white = np.linalg.solve(TRIL, (np.asarray(draws_of(jax.random.key(1), base, NUMBER)) - FLAT).T)
     assert stats.kstest(np.sum(white**2, axis=0) / 3, stats.f(3, 5).cdf).pvalue > 1e-3
 
 
@@ -101,7 +100,7 @@ def test_families_live_on_pytrees_that_jit_and_vmap(base):
     point = position(jnp.asarray(POINTS[0]))
     values = jax.jit(jax.vmap(lambda base: base.log_density(point)))(many)
     np.testing.assert_allclose(values, [base.log_density(point)] * 2, rtol=1e-12)
-    assert jax.jit(lambda base, key: base.sample(key))(base, fit_key(0))["a"].shape == (2,)
+    assert jax.jit(lambda base, key: base.sample(key))(base, jax.random.key(0))["a"].shape == (2,)
 
 
 @pytest.mark.usefixtures("double")
@@ -114,7 +113,7 @@ def test_families_mix(base):
     value, gradient = jax.jit(jax.value_and_grad(lambda x: mixture.log_density(x)))(point)
     assert float(value) == pytest.approx(float(expected), rel=1e-12)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
-    draws = np.asarray(draws_of(fit_key(2), mixture, NUMBER))
+    draws = np.asarray(draws_of(jax.random.key(2), mixture, NUMBER))
     mean, variances = mixture.moments()
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 4 * np.sqrt(variances / NUMBER))
 

@@ -24,7 +24,7 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
     if callable(base) and not hasattr(base, "log_density"):
         base = base(target, seed=seed)
     fit = base if isinstance(base, BaseFit) else BaseFit(base, float("nan"))
-    density = fit.base
+    density: Any = fit.base
     if not hasattr(density, "log_density"):
         raise ThermoclineError(
             f"the base has no `log_density`: it is of type {type(density).__name__}; give tc.Gaussian(...), "

@@ -1,4 +1,4 @@
-"""Curvature of a log density at some points: central differences of gradients, in units that the target gives itself."""
+"""Curvature of a log density at some points: central differences of gradients, in units that the target gives."""
 
 from typing import NamedTuple
 
@@ -7,10 +7,10 @@ import numpy as np
 from thermocline.evaluator import Evaluator
 
 STEP = 0.01  # of a difference, in deviations along its direction
-FIRST_DEVIATION = 1.0  # relative to the coordinate or to 1, where nothing is known
+NEAR_ZERO = 1e-3  # below which a coordinate gives no hint of its scale, and 1 is the first guess
 OFF = 10.0  # times too long or too short, at which a step is tried again
 NUM_REFINEMENTS = 12
-MOST_GROWTHS = 4  # thousandfold, of a step along which nothing bends, until that direction is flat
+MOST_GROWTHS = 5  # thousandfold, of a step along which nothing bends, until that direction is flat
 ROUNDING = 64.0  # units in the last place of the gradients, below which a difference is none
 FLAT = 1e-8  # curvature, relative to the largest in these units, that counts as none
 SKEWED = 1e-5  # likewise, below which differences are taken anew, along the directions found
@@ -34,7 +34,7 @@ class Curvature(NamedTuple):
 
     @property
     def is_usable(self) -> np.ndarray:
-        return np.isfinite(self.values).all(axis=1)
+        return np.all(np.isfinite(self.values), axis=1, keepdims=True)[:, 0]
 
     @property
     def bends_down(self) -> np.ndarray:
@@ -70,8 +70,8 @@ def curvature_at(evaluate: Evaluator, positions: np.ndarray, *, deviations: np.n
     """The curvature at each row; steps begin at a hundredth of `deviations` (row, dimension), where they are known."""
     number, dimension = positions.shape
     positions = np.asarray(positions, evaluate.precision)
-    guess = FIRST_DEVIATION * np.where(positions == 0, 1.0, np.abs(positions)) if deviations is None else deviations
-    guess = np.broadcast_to(guess, positions.shape)
+    size = np.abs(positions)
+    guess = np.broadcast_to(np.where(size < NEAR_ZERO, 1.0, size) if deviations is None else deviations, size.shape)
     group = int(max(CURVATURE_BYTES / (8 * dimension**2), 1))
     parts = [
         _curvature(evaluate, positions[begin : begin + group], guess[begin : begin + group])
@@ -129,7 +129,7 @@ def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Cur
         num_growths[place] += is_finite & ~bends
         is_open[place] = ~is_settled & (num_growths[place] < MOST_GROWTHS)
         steps[place] = np.where(bends, wanted, steps[place] * np.where(is_finite, 1e3, 1e-2))
-    return _decomposed(matrices, units, ~is_open.any(axis=1))
+    return _decomposed(matrices, units, np.sum(is_open, axis=1) == 0)
 
 
 def _falls(
@@ -138,9 +138,7 @@ def _falls(
     """Minus the derivative of the gradient along one direction a row, in `units`; is it finite; is it not zero."""
     rows = np.arange(len(which))
     direction = units[rows, :, which]
-    ahead, behind = (
-        (positions + sign * steps[:, None] * direction).astype(positions.dtype) for sign in (1, -1)
-    )
+    ahead, behind = ((positions + sign * steps[:, None] * direction).astype(positions.dtype) for sign in (1, -1))
     values, gradients = evaluate(np.concatenate([ahead, behind]))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         lengths = np.sum((ahead - behind) * direction, axis=1) / np.sum(direction**2, axis=1)  # as rounded

@@ -4,7 +4,7 @@ Each round draws from the mixture, weights the draws for the target, and fits th
 divergence from the target to the mixture: it covers modes where variational fits choose one.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class ImportanceSample(NamedTuple):
 
 
 def draw_importance(
-    generator: np.random.Generator, evaluate: Evaluator, mixture: Mixture, *, num_draws: int = NUM_DRAWS
+    generator: np.random.Generator, evaluate: Evaluator, mixture: Any, *, num_draws: int = NUM_DRAWS
 ) -> ImportanceSample:
     """Fresh draws of the mixture, weighted for the target; off its support, or where it is NaN, they weigh nothing."""
     positions = mixture.sample_rows(generator, num_draws)

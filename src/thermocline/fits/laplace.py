@@ -1,14 +1,14 @@
 """Laplace's approximation: the Gaussian with the curvature of the log density at an optimum."""
 
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.fits.optimise import are_optima, climb, curvature_at
+from thermocline.fits.checked import checked_evaluator
+from thermocline.fits.curvature import are_optima, curvature_at
+from thermocline.fits.lbfgs import maximise
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target, check_target
+from thermocline.target import Target
 
 
 def fit_laplace(target: Target, *, seed: int = 0, precision: str = "float64") -> BaseFit:
@@ -16,19 +16,20 @@ def fit_laplace(target: Target, *, seed: int = 0, precision: str = "float64") ->
 
     One mode only, and only where the log density is bounded; `seed` is not used.
     """
-    with computing_in(precision):
-        target = cast(target, precision)
-        check_target(target)
-        start, unravel = ravel_pytree(target.initial_position)
-        optima, num_gradients = climb(target, np.asarray(start)[None])
-        curvature = curvature_at(target, optima.position)
-        if not are_optima(curvature, optima.gradient)[0]:
-            raise ThermoclineError(
-                f"no optimum was found above the initial position (log density {optima.log_density[0]:.4g} and "
-                "rising): it may be unbounded, as a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
-            )
-        variances, vectors = curvature.variances()[0], curvature.vectors[0]
-        covariance = (vectors * variances) @ vectors.T
-        mean = to_numpy(unravel(optima.position[0]))
-        log_zeta = float(optima.log_density[0] + 0.5 * np.sum(np.log(2 * np.pi * variances)))
-        return BaseFit(Gaussian.from_covariance(mean, covariance), log_zeta, num_gradients + start.size)
+    evaluate = checked_evaluator(target, precision)
+    optima = maximise(evaluate, evaluate.initial_position[None])
+    curvature = curvature_at(evaluate, optima.position, deviations=optima.deviations)
+    if not are_optima(curvature, optima.gradient)[0]:
+        raise ThermoclineError(
+            f"no optimum was found above the initial position (log density {optima.log_density[0]:.4g} and "
+            "rising): it may be unbounded, as a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
+        )
+    scale = triangular(curvature.roots()[0]).astype(precision)
+    log_zeta = float(optima.log_density[0] + curvature.log_volumes()[0])
+    return BaseFit(Gaussian(evaluate.unravel(optima.position[0]), scale).prepared(), log_zeta, evaluate.num_rows)
+
+
+def triangular(root: np.ndarray) -> np.ndarray:
+    """The lower triangular L with L Lᵀ = R Rᵀ, by QR: the product itself would lose the narrow beside the wide."""
+    upper = np.linalg.qr(root.T)[1]
+    return (upper * np.sign(np.diagonal(upper))[:, None]).T

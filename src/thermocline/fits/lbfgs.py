@@ -1,4 +1,4 @@
-"""L-BFGS from many starts in lock step, on an evaluator: one evaluation an iteration and lane, and who is done leaves."""
+"""L-BFGS from many starts in lock step on an evaluator: one evaluation an iteration and lane, and the done leave."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -7,14 +7,14 @@ import numpy as np
 
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import curvature_at
-from thermocline.fits.quasi_newton import Pairs
+from thermocline.fits.quasi_newton import MEMORY, Pairs
 
 NUM_ITERATIONS = 200  # of a lane, in all rounds
 FIRST_ITERATIONS = 50  # without a metric; each round with one may take twice as many as the last
 NUM_PLACES = 8  # after each round, at which the curvature is looked at
 MOST_DIMENSIONS = 1000  # for a metric, which takes two evaluations a dimension and their square in memory
-LEAST_GAIN = 1e-9  # predicted gain, in nats, at which a lane has arrived
-CONFIRMED_GAIN = 1e-6  # likewise, in a metric that may be another mode's
+LEAST_GAIN = 1e-7  # predicted gain, in nats, at which a lane has arrived
+CONFIRMED_GAIN = 1e-5  # likewise by the curvature, which a last step of Newton's then takes
 STUCK_GAIN = 1e-3  # likewise, of a lane that rounding holds up
 FIRST_GAIN = 1.0  # that the slope alone promises of a first step, in nats
 SUFFICIENT = 1e-4  # share of the gain promised by the slope, that a step must keep
@@ -27,7 +27,7 @@ ROUNDING = 8.0  # units in the last place of a log density, that count as level
 
 
 class Ending(IntEnum):
-    """Why a lane ended."""
+    """Why a lane ended; with more optima than places looked at, some have arrived as far as L-BFGS can tell."""
 
     ARRIVED = 0  # nothing more to gain
     STUCK = 1  # at an edge, or where rounding hides the rest
@@ -56,10 +56,16 @@ class Optima(NamedTuple):
     path: tuple[Path, ...] = ()
     metric: np.ndarray | None = None
 
+    @property
+    def deviations(self) -> np.ndarray | None:
+        """Of each coordinate with the others held, as the metric has them: what steps of differences may begin with."""
+        return None if self.metric is None else 1 / np.linalg.norm(np.linalg.inv(self.metric), axis=0)
+
     def chosen(self, index: np.ndarray) -> "Optima":
         """Some of the lanes."""
-        rows = (leaf[index] for leaf in self[:4])
-        return Optima(*rows, tuple(self.path[i] for i in np.arange(len(self.position))[index] if self.path), self.metric)
+        position, log_density, gradient, ending = (leaf[index] for leaf in self[:4])
+        kept = np.arange(len(self.position))[index] if self.path else ()
+        return Optima(position, log_density, gradient, ending, tuple(self.path[i] for i in kept), self.metric)
 
 
 class _Lanes(NamedTuple):
@@ -70,13 +76,18 @@ class _Lanes(NamedTuple):
     value: np.ndarray
     gradient: np.ndarray
     slope: np.ndarray  # the gradient, in the metric
-    pairs: Pairs
+    steps: np.ndarray  # of the pairs
+    falls: np.ndarray
     direction: np.ndarray
     size: np.ndarray  # of the step to be tried, in directions
     num_idle: np.ndarray
 
     def chosen(self, index: np.ndarray) -> "_Lanes":
-        return _Lanes(*(leaf.chosen(index) if isinstance(leaf, Pairs) else leaf[index] for leaf in self))
+        return _Lanes(*(leaf[index] for leaf in self))
+
+    @property
+    def pairs(self) -> Pairs:
+        return Pairs(self.steps, self.falls)
 
     @property
     def promise(self) -> np.ndarray:
@@ -121,16 +132,28 @@ def _unconfirmed(
         best = lanes[np.lexsort((ends.value[lanes], arrived))[-1]]
         curvature = curvature_at(evaluate, ends.position[[best]])
         if not curvature.is_usable[0]:
-            lanes = lanes[lanes != best]
+            ends.ending[best], lanes = Ending.STUCK, lanes[lanes != best]
             continue
         root = curvature.roots()[0]
         metric = root if metric is None and curvature.bends_down[0] else metric
         gain = 0.5 * np.sum((ends.gradient[lanes] @ root) ** 2, axis=1)
         distance = np.linalg.norm(np.linalg.solve(root, (ends.position[lanes] - ends.position[best]).T), axis=0)
-        lanes = lanes[~(arrived & (gain < CONFIRMED_GAIN) & (distance < 1))]
+        is_confirmed = arrived & (gain < CONFIRMED_GAIN) & (distance < 1)
+        _polish(evaluate, ends, lanes[is_confirmed], root)
+        lanes = lanes[~is_confirmed]
         if best in lanes:
+            ends.ending[best] = Ending.RAN_OUT  # unless it can go on
             return lanes, root, metric
     return lanes, None, metric
+
+
+def _polish(evaluate: Evaluator, ends: "_Ends", lanes: np.ndarray, root: np.ndarray) -> None:
+    """One step of Newton's for lanes at an optimum of known curvature, where it leaves less to gain."""
+    slope = ends.gradient[lanes] @ root
+    position = (ends.position[lanes] + slope @ root.T).astype(ends.position.dtype)
+    value, gradient = (leaf.astype(float) for leaf in evaluate(position))
+    is_better = np.isfinite(value) & (np.linalg.norm(gradient @ root, axis=1) < np.linalg.norm(slope, axis=1))
+    ends.move(lanes[is_better], position[is_better], value[is_better], gradient[is_better])
 
 
 class _Ends:
@@ -145,13 +168,11 @@ class _Ends:
         self.visited = [(np.arange(len(self.value)), self.position.copy(), self.value.copy(), self.gradient.copy())]
         self.keep_paths = keep_paths
 
-    def record(self, lanes: _Lanes, moved: np.ndarray) -> None:
-        """Keep where lanes have got to."""
-        number = lanes.number[moved]
-        row = lanes.position[moved], lanes.value[moved], lanes.gradient[moved]
-        self.position[number], self.value[number], self.gradient[number] = row
+    def move(self, number: np.ndarray, position: np.ndarray, value: np.ndarray, gradient: np.ndarray) -> None:
+        """Keep where some lanes have got to."""
+        self.position[number], self.value[number], self.gradient[number] = position, value, gradient
         if self.keep_paths:
-            self.visited.append((number, *row))
+            self.visited.append((number, position, value, gradient))
 
     def optima(self, metric: np.ndarray | None) -> Optima:
         """All lanes, with their paths in order."""
@@ -174,7 +195,8 @@ def _ascend(evaluate: Evaluator, ends: _Ends, index: np.ndarray, root: np.ndarra
         value=ends.value[index],
         gradient=gradient,
         slope=slope,
-        pairs=Pairs.none(*position.shape),
+        steps=np.zeros((len(index), MEMORY, slope.shape[1])),
+        falls=np.zeros((len(index), MEMORY, slope.shape[1])),
         direction=slope,
         size=_first_size(slope, root),
         num_idle=np.zeros(len(index), int),
@@ -185,7 +207,7 @@ def _ascend(evaluate: Evaluator, ends: _Ends, index: np.ndarray, root: np.ndarra
         if not len(lanes.number):
             return iteration
         lanes, moved = _step(evaluate, lanes, root)
-        ends.record(lanes, moved)
+        ends.move(*(leaf[moved] for leaf in lanes[:4]))
     _depart(lanes, ends, root)
     return number
 
@@ -238,7 +260,8 @@ def _after_move(lanes: _Lanes, slope_before: np.ndarray, step: np.ndarray, is_st
     relative = np.linalg.norm(step, axis=1) / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)
     blind = relative * np.where(is_steep, GROWTH, 1.0)
     size = np.where(is_new, 1.0, np.where(pairs.is_empty, blind, np.maximum(blind, 1.0)))
-    return lanes._replace(pairs=pairs, direction=direction, size=np.minimum(size, MOST_GROWTH * relative))
+    size = np.minimum(size, MOST_GROWTH * relative)
+    return lanes._replace(steps=pairs.steps, falls=pairs.falls, direction=direction, size=size)
 
 
 def _after_failure(lanes: _Lanes, root: np.ndarray | None) -> _Lanes:
@@ -246,7 +269,8 @@ def _after_failure(lanes: _Lanes, root: np.ndarray | None) -> _Lanes:
     is_spent = (lanes.size * lanes.promise < LEAST_GAIN) & ~lanes.pairs.is_empty
     direction = np.where(is_spent[:, None], lanes.slope, lanes.direction)
     size = np.where(is_spent, _first_size(lanes.slope, root), lanes.size)
-    return lanes._replace(pairs=lanes.pairs.without(is_spent), direction=direction, size=size)
+    pairs = lanes.pairs.without(is_spent)
+    return lanes._replace(steps=pairs.steps, falls=pairs.falls, direction=direction, size=size)
 
 
 def _shrink(usable: np.ndarray, promise: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -267,10 +291,9 @@ def _white(rows: np.ndarray, root: np.ndarray | None) -> np.ndarray:
 
 def _merged(condition: np.ndarray, one: _Lanes, other: _Lanes) -> _Lanes:
     """Each lane from one of two."""
-
-    def choose(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        return np.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
-
-    pairs = Pairs(*(choose(*leaves) for leaves in zip(one.pairs, other.pairs, strict=True)))
-    rest = (leaf if isinstance(leaf, Pairs) else choose(leaf, b) for leaf, b in zip(one, other, strict=True))  # type: ignore[arg-type]
-    return _Lanes(*rest)._replace(pairs=pairs)
+    return _Lanes(
+        *(
+            np.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
+            for first, second in zip(one, other, strict=True)
+        )
+    )

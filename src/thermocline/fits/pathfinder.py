@@ -1,179 +1,170 @@
-"""Pathfinder (Zhang et al. 2022): Gaussians of the curvature that quasi-Newton climbs see, the best of them by ELBO."""
+"""Pathfinder (Zhang et al. 2022): Gaussians of the curvature that quasi-Newton ascents see, and the best by ELBO."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-import optax
-from blackjax.optimizers.lbfgs import (
-    bfgs_sample,
-    lbfgs_inverse_hessian_factors,
-    lbfgs_inverse_hessian_formula_1,
-    lbfgs_recover_alpha,
-)
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.fits.advi import elbo, log_ratios
-from thermocline.fits.ravelled import Ravelled
-from thermocline.fits.stochastic_ascent import Height, Normal
+from thermocline.evaluator import Evaluator
+from thermocline.fits.advi import elbo
+from thermocline.fits.checked import checked_evaluator
+from thermocline.fits.laplace import triangular
+from thermocline.fits.lbfgs import Path, maximise
+from thermocline.fits.quasi_newton import Pairs, low_rank, next_diagonal
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import computing_in, to_numpy
-from thermocline.support.streams import fit_key
 from thermocline.target import Target
 
-NUM_STEPS = 60
-NUM_LINE_SEARCH = 15
-MEMORY = 10  # pairs of steps and changes of gradient that make up a curvature
+STREAM = 0x9A7F  # of random numbers, beside the seed
 NUM_DRAWS = 64  # for the ELBO at each point of a path
 NUM_CHOICE = 256  # for that of each path's best point, by which the best path is chosen
 NUM_FRESH = 1024  # for that which is reported
 SPREAD = 2.0  # of the starts about the initial position
-LEAST_GAIN = 1e-9  # of a step, in nats, at which a climb ends
-
-Factors = tuple[
-    jax.Array, jax.Array, jax.Array
-]  # alpha, beta, gamma: the inverse Hessian is diag(alpha) + beta gamma betaᵀ
+MOST_POINTS = 24  # of a path that are tried: all, or more and more sparsely
+NUM_LAST = 4  # of a path that are tried in the units of the optimum too: elsewhere these may be far off
+DRAW_BYTES = 1e8  # of draws held at once
 
 
-class Path(NamedTuple):
-    """Points of one climb of -log density, repeated from where it ended on."""
+class Gaussians(NamedTuple):
+    """Gaussians with covariance U B Bᵀ Uᵀ for some units U, B = A^½ (I + Q (E - I) Qᵀ), on ravelled positions.
 
-    position: jax.Array
-    gradient: jax.Array  # of minus the log density
-    num_points: jax.Array
-    num_gradients: jax.Array
+    A is diagonal and Q has few columns: a draw costs no more than these. `units` is None for the identity.
+    """
 
+    mean: np.ndarray  # (candidate, dimension)
+    deviations: np.ndarray  # (candidate, dimension): A^½
+    columns: np.ndarray  # (candidate, dimension, rank): Q, orthonormal
+    excess: np.ndarray  # (candidate, rank, rank): E - I, symmetric
+    log_determinant: np.ndarray  # (candidate,) of the scale U B
+    units: np.ndarray | None
 
-class Candidate(NamedTuple):
-    """The best approximation along one path, and its ELBO: once to choose by, once unbiased by that choice."""
+    def chosen(self, index: np.ndarray | slice) -> "Gaussians":
+        mean, deviations, columns, excess, log_determinant = (leaf[index] for leaf in self[:5])
+        return Gaussians(mean, deviations, columns, excess, log_determinant, self.units)
 
-    normal: Normal
-    choice: jax.Array
-    elbo: Height
-    trace: jax.Array  # of the ELBO by point of the path, NaN after the last
-    num_gradients: jax.Array
+    def scaled(self, noise: np.ndarray) -> np.ndarray:
+        """What standard normal noise (candidate, draw, dimension) adds to the means."""
+        low = noise @ self.columns @ self.excess @ self.columns.swapaxes(1, 2)
+        white = (noise + low) * self.deviations[:, None]
+        return white if self.units is None else white @ self.units.T
+
+    def elbos(self, evaluate: Evaluator, noise: np.ndarray, *, penalty: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """The ELBO of each by noise (candidate, draw, dimension), and its standard error."""
+        log_targets = evaluate.values(self.mean[:, None] + self.scaled(noise))
+        constant = 0.5 * noise.shape[-1] * np.log(2 * np.pi) + self.log_determinant[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # where a bad Gaussian reaches
+            found = elbo(log_targets + 0.5 * np.sum(noise**2, axis=-1) + constant, penalty=penalty)
+            return found.value, np.std(found.influence, axis=-1) / noise.shape[1] ** 0.5
 
 
 def fit_pathfinder(target: Target, *, seed: int = 0, num_paths: int = 8, precision: str = "float64") -> BaseFit:
-    """The Gaussian with the best ELBO among all points of several climbs.
+    """The Gaussian with the best ELBO among the points of several ascents.
 
-    One climb starts at the target's initial position, the others within 2 of it in each coordinate. The density may be
+    One ascent starts at the target's initial position, the others within 2 of it in each coordinate. The density may be
     unbounded: points too far up a spike have a low ELBO. log zeta is the ELBO by 1024 fresh draws, a lower bound.
     """
-    with computing_in(precision):
-        density = Ravelled.of(target, precision)
-        best, num_gradients = _best_of_paths(fit_key(seed), density, num_paths)
-        base = to_numpy(Gaussian(density.unravel(best.normal.mean), best.normal.scale))
-        best = to_numpy(best)
-    if not np.isfinite(best.choice + best.elbo.value):
+    evaluate = checked_evaluator(target, precision)
+    generator = np.random.default_rng([seed, STREAM])
+    offsets = generator.uniform(-SPREAD, SPREAD, (num_paths, evaluate.dimension))
+    offsets[0] = 0.0
+    found = maximise(evaluate, evaluate.initial_position + offsets, keep_paths=True)
+    paths = [path for path in found.path if np.isfinite(path.log_density[0])]
+    best, trace = _best_of(generator, evaluate, paths, found.metric)
+    value, error = best.elbos(evaluate, generator.normal(size=(1, NUM_FRESH, evaluate.dimension)), penalty=0.0)
+    if not np.isfinite(value[0] + trace.max()):
         raise ThermoclineError(
             f"none of {num_paths} paths met a Gaussian whose draws have a density; give another `initial_position`, "
             "or use tc.fit_advi."
         )
-    error = np.std(best.elbo.influence) / NUM_FRESH**0.5
-    story = f"Pathfinder's best point on {num_paths} paths has an ELBO of {best.elbo.value:.3f} ± {error:.3f}."
-    trace = best.trace[~np.isnan(best.trace)]
-    return BaseFit(base, float(best.elbo.value), int(num_gradients), "lower bound", trace, story=(story,))
+    scale = triangular(best.scaled(np.eye(evaluate.dimension)[None])[0].T)
+    base = Gaussian(evaluate.unravel(best.mean[0]), scale.astype(precision))
+    story = f"Pathfinder's best point on {num_paths} paths has an ELBO of {value[0]:.3f} ± {error[0]:.3f}."
+    return BaseFit(base, float(value[0]), evaluate.num_rows, "lower bound", trace, story=(story,))
 
 
-@partial(jax.jit, static_argnames="num_paths")
-def _best_of_paths(key: jax.Array, density: Ravelled, num_paths: int) -> tuple[Candidate, jax.Array]:
-    """The best candidate of all paths, and the evaluations spent on all."""
-    key_starts, key_paths = jax.random.split(key)
-    start = density.initial_position
-    offsets = jax.random.uniform(key_starts, (num_paths, start.size), start.dtype, -SPREAD, SPREAD).at[0].set(0.0)
-    one = partial(pathfinder, log_density=density)
-    candidates = jax.vmap(one)(jax.random.split(key_paths, num_paths), start + offsets)
-    best = jax.tree.map(lambda leaf: leaf[jnp.argmax(candidates.choice)], candidates)
-    return best, jnp.sum(candidates.num_gradients)
+def _best_of(
+    generator: np.random.Generator, evaluate: Evaluator, paths: list[Path], units: np.ndarray | None
+) -> tuple[Gaussians, np.ndarray]:
+    """The best Gaussian of all paths, and the ELBOs along its path; fresh draws choose among each path's best."""
+    along = [_candidates(path, units) for path in paths]
+    elbos = [[_elbos_in_parts(generator, evaluate, group) for group in groups] for groups in along]
+    bests = [_highest(groups, values) for groups, values in zip(along, elbos, strict=True)]
+    noise = generator.normal(size=(1, NUM_CHOICE, evaluate.dimension))
+    index = int(np.argmax([best.elbos(evaluate, noise)[0][0] for best in bests]))
+    return bests[index], np.concatenate(elbos[index])
 
 
-def pathfinder(key: jax.Array, position: jax.Array, *, log_density: Callable[[jax.Array], jax.Array]) -> Candidate:
-    """One path from one ravelled position, as pure JAX: to be jitted, and vmapped over positions."""
-    path = climb(log_density, position)
-    curvature = _curvature_along(path)
-
-    def elbo_at(index: jax.Array) -> tuple[jax.Array, Factors]:
-        """The gradient goes in with the sign of the log density's: BlackJAX adds where it should subtract."""
-        key_draws, slope, factors = jax.random.fold_in(key, index), -path.gradient[index], curvature(index)
-        draws, log_normal = bfgs_sample(key_draws, NUM_DRAWS, path.position[index], slope, *factors)
-        return elbo(jax.vmap(log_density)(draws) - log_normal, penalty=1.0).value, factors
-
-    elbos, factors = jax.lax.map(elbo_at, jnp.arange(NUM_STEPS + 1))
-    elbos = jnp.where(jnp.arange(NUM_STEPS + 1) < path.num_points, elbos, jnp.nan)
-    best = jnp.argmax(jnp.where(jnp.isnan(elbos), -jnp.inf, elbos))
-    covariance = lbfgs_inverse_hessian_formula_1(*(factor[best] for factor in factors))
-    normal = Normal(path.position[best] - covariance @ path.gradient[best], jnp.linalg.cholesky(covariance))
-    shape = NUM_CHOICE + NUM_FRESH, position.size
-    noise = jax.random.normal(jax.random.fold_in(key, NUM_STEPS + 1), shape, position.dtype)
-    fresh = log_ratios(log_density, normal, noise)
-    return Candidate(
-        normal=normal,
-        choice=elbo(fresh[:NUM_CHOICE], penalty=1.0).value,
-        elbo=elbo(fresh[NUM_CHOICE:]),
-        trace=elbos,
-        num_gradients=path.num_gradients + path.num_points * NUM_DRAWS + NUM_CHOICE + NUM_FRESH,
-    )
+def _candidates(path: Path, units: np.ndarray | None) -> list[Gaussians]:
+    """Those along a path in the target's coordinates, and the last few in the units of its optimum, if it has one."""
+    everywhere = gaussians_along(path)
+    return [everywhere] if units is None else [everywhere, gaussians_along(path, units).chosen(np.s_[-NUM_LAST:])]
 
 
-def _curvature_along(path: Path) -> Callable[[jax.Array], Factors]:
-    """By point of a path, the factors of the inverse Hessian that the last few steps up to it imply."""
-    steps, changes = jnp.diff(path.position, axis=0), jnp.diff(path.gradient, axis=0)
-
-    def recover(alpha: jax.Array, pair: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-        alpha, used = lbfgs_recover_alpha(alpha, *pair)
-        return alpha, (alpha, used)
-
-    first = jnp.ones_like(path.position[0])
-    _, (alphas, used) = jax.lax.scan(recover, first, (steps, changes))
-    alphas = jnp.concatenate([first[None], alphas])
-    room = ((MEMORY, 0), (0, 0))
-    steps, changes = (jnp.pad(jnp.where(used, pairs, 0.0), room) for pairs in (steps, changes))
-
-    def at(index: jax.Array) -> Factors:
-        window = index + jnp.arange(MEMORY)
-        return alphas[index], *lbfgs_inverse_hessian_factors(steps[window].T, changes[window].T, alphas[index])
-
-    return at
+def _highest(groups: list[Gaussians], elbos: list[np.ndarray]) -> Gaussians:
+    """The one with the highest ELBO in any group."""
+    group = int(np.argmax([values.max() for values in elbos]))
+    return groups[group].chosen(np.argmax(elbos[group], keepdims=True))
 
 
-def climb(log_density: Callable[[jax.Array], jax.Array], start: jax.Array) -> Path:
-    """L-BFGS of Optax on minus the log density, with every point kept: it alone counts its evaluations."""
-    search = optax.scale_by_zoom_linesearch(max_linesearch_steps=NUM_LINE_SEARCH, initial_guess_strategy="one")
-    optimiser = optax.lbfgs(memory_size=MEMORY, linesearch=search)
-
-    def loss(position: jax.Array) -> jax.Array:
-        return -log_density(position)
-
-    def goes_on(carry: tuple) -> jax.Array:
-        *_, index, _, gain = carry
-        return (index < NUM_STEPS) & (gain > LEAST_GAIN)
-
-    def step(carry: tuple) -> tuple:
-        positions, gradients, value, state, index, spent, _ = carry
-        position, gradient = positions[index], gradients[index]
-        update, state = optimiser.update(gradient, state, position, value=value, grad=gradient, value_fn=loss)
-        moved = position + update
-        value, slope = optax.tree.get(state, "value"), optax.tree.get(state, "grad")
-        usable = jnp.all(jnp.isfinite(moved)) & jnp.isfinite(value) & jnp.all(jnp.isfinite(slope))
-        gain = jnp.where(usable, jnp.abs(gradient @ update), 0.0)
-        tail = jnp.arange(NUM_STEPS + 1)[:, None] > index
-        positions = jnp.where(tail & usable, moved, positions)
-        gradients = jnp.where(tail & usable, slope, gradients)
-        return positions, gradients, value, state, index + 1, spent + _tried(state), gain
-
-    value, gradient = jax.value_and_grad(loss)(start)
-    repeat = partial(jnp.broadcast_to, shape=(NUM_STEPS + 1, start.size))
-    first_gain = jnp.where(jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient)), jnp.inf, 0.0)
-    begin = repeat(start), repeat(gradient), value, optimiser.init(start), 0, jnp.asarray(1), first_gain
-    positions, gradients, _, _, index, spent, _ = jax.lax.while_loop(goes_on, step, begin)
-    return Path(positions, gradients, jnp.asarray(index) + 1, spent)
+def _elbos_in_parts(generator: np.random.Generator, evaluate: Evaluator, gaussians: Gaussians) -> np.ndarray:
+    """ELBOs of all, a few at once where draws are large."""
+    number, dimension = gaussians.mean.shape
+    group = int(max(DRAW_BYTES / (8 * NUM_DRAWS * dimension), 1))
+    parts = []
+    for begin in range(0, number, group):
+        some = gaussians.chosen(np.arange(begin, min(begin + group, number)))
+        noise = generator.normal(size=(len(some.mean), NUM_DRAWS, dimension))
+        parts.append(some.elbos(evaluate, noise)[0])
+    return np.concatenate(parts)
 
 
-def _tried(state: Any) -> jax.Array:
-    """Evaluations of the last line search."""
-    return jnp.asarray(optax.tree.get(state, "num_linesearch_steps"), int)
+def gaussians_along(path: Path, units: np.ndarray | None = None) -> Gaussians:
+    """The Gaussian at each point of a path (at most some), by the inverse Hessian that the last steps up to it imply.
+
+    The diagonal begins with 1 in the given units. The mean is where Newton's step would lead. Until a step has seen any
+    curvature, deviations are 1/|slope|: those of the exponential density that the slope alone suggests.
+    """
+    slopes = path.gradient if units is None else path.gradient @ units
+    steps = np.diff(path.position.astype(float), axis=0)
+    steps = steps if units is None else np.linalg.solve(units, steps.T).T
+    diagonal, pairs = np.ones((1, steps.shape[1])), Pairs.none(1, steps.shape[1])
+    diagonals, all_pairs = [diagonal], [pairs]
+    for step, before, after in zip(steps, slopes[:-1], slopes[1:], strict=True):
+        pairs, is_new = pairs.with_one(step[None], before[None], after[None])
+        if is_new[0]:
+            new = next_diagonal(diagonal, pairs.steps[:, -1], pairs.falls[:, -1])
+            diagonal = np.where(np.isfinite(new) & (new > 0), new, diagonal)
+        diagonals.append(diagonal)
+        all_pairs.append(pairs)
+    kept = _thinned(len(diagonals))
+    pairs = Pairs(*(np.concatenate(leaves) for leaves in zip(*(all_pairs[i] for i in kept), strict=True)))
+    blind = 1 / np.where(slopes[kept] == 0, 1.0, slopes[kept]) ** 2
+    diagonal = np.where(pairs.is_empty[:, None], blind, np.concatenate([diagonals[i] for i in kept]))
+    return _gaussians(path.position[kept], slopes[kept], diagonal, pairs, units)
+
+
+def _thinned(number: int) -> np.ndarray:
+    """Which points of a path to try: later ones are closer together, or run away."""
+    if number <= MOST_POINTS:
+        return np.arange(number)
+    return np.unique(np.round((number - 1) * np.linspace(0, 1, MOST_POINTS) ** 2).astype(int))
+
+
+def _gaussians(
+    position: np.ndarray, slope: np.ndarray, diagonal: np.ndarray, pairs: Pairs, units: np.ndarray | None
+) -> Gaussians:
+    r"""With covariance $A + F^\top C F = A^{1/2}(I + Q T C T^\top Q^\top)A^{1/2}$, for $A^{-1/2}F^\top = QT$ by QR."""
+    factor, core = low_rank(diagonal, pairs)
+    deviations = np.sqrt(diagonal)
+    columns, triangle = np.linalg.qr((factor / deviations[:, None]).swapaxes(1, 2))
+    inner = np.eye(columns.shape[2]) + triangle @ core @ triangle.swapaxes(1, 2)
+    sound = np.isfinite(inner).all(axis=(1, 2), keepdims=True)
+    values, vectors = np.linalg.eigh(np.where(sound, inner, np.eye(columns.shape[2])))
+    values = np.maximum(values, 1e-12 * values[:, -1:])  # positive but for rounding
+    excess = (vectors * np.sqrt(values)[:, None]) @ vectors.swapaxes(1, 2) - np.eye(columns.shape[2])
+    log_determinant = np.sum(np.log(deviations), axis=1) + 0.5 * np.sum(np.log(values), axis=1)
+    newton = diagonal * slope + ((core @ (factor @ slope[..., None]))[..., 0][:, None] @ factor)[:, 0]
+    if units is not None:
+        log_determinant = log_determinant + np.linalg.slogdet(units)[1]
+        newton = newton @ units.T
+    return Gaussians(position + newton, deviations, columns, excess, log_determinant, units)

@@ -25,13 +25,10 @@ class Pairs(NamedTuple):
 
     @property
     def is_empty(self) -> np.ndarray:
-        return ~self.steps[:, -1].any(axis=1)
-
-    def chosen(self, index: np.ndarray) -> "Pairs":
-        return Pairs(self.steps[index], self.falls[index])
+        return np.all(self.steps[:, -1] == 0, axis=1)
 
     def with_one(self, step: np.ndarray, before: np.ndarray, after: np.ndarray) -> tuple["Pairs", np.ndarray]:
-        """With the pair of a step and the gradients at its ends, for each lane; and where that pair was worth having."""
+        """With the pair of a step and the gradients at its ends, for each lane; and where it was worth having."""
         product, is_sound = _soundness(step, before, after)
         scale = 1 / np.sqrt(np.where(is_sound, product, 1.0))[:, None]
         new = step * scale, (before - after) * scale

@@ -5,28 +5,26 @@ log Z: Li & Turner (2016), whose $\alpha$ is 1 - n. For n > 1 it lies above: the
 $\chi^2$ for n = 2.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
+import numpy as np
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.fits.advi import fit_advi
-from thermocline.fits.ravelled import Ravelled
-from thermocline.fits.stochastic_ascent import BLOCK, Ascent, Height, Normal, ascend
+from thermocline.evaluator import Evaluator
+from thermocline.fits.advi import STREAM as ADVI_STREAM
+from thermocline.fits.advi import advi
+from thermocline.fits.checked import checked_evaluator
+from thermocline.fits.gaussian_ascent import BLOCK, Ascent, Height, Move, Normal, ascend
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.support.streams import fit_key
 from thermocline.target import Target
 
+STREAM = 0x4E71  # of random numbers, beside the seed
 NUM_FIXED = 512  # draws of each proposal that compare one block with another
 NUM_FRESH = 4096  # draws of each proposal for the final estimate of the bound
 WIDENING = 4.0  # of ADVI's fit, for the draws that look for what it missed
-NUM_PROPOSALS = 3
 
 
 def fit_renyi(
@@ -54,20 +52,19 @@ def fit_renyi(
             f"order is {order}; give one above 1 (2 is chi-squared) or between 0 and 1. Order 0 is fit_advi; "
             "order 1, KL(target ‖ base), asks for the target's moments: fit_moments on draws."
         )
-    first = fit_advi(target, seed=seed, full_rank=full_rank, precision=precision)
-    with computing_in(precision):
-        density, advi = Ravelled.of(target, precision), cast(first.base, precision)
-        program = partial(_renyi, order=float(order), num_draws=num_draws, most_steps=most_steps)
-        fitted = program(fit_key(seed), density, Normal(ravel_pytree(advi.mean)[0], advi.scale_tril))
-        base = to_numpy(Gaussian(density.unravel(fitted.ascent.normal.mean), fitted.ascent.normal.scale))
-        fitted = to_numpy(fitted)
-    num_blocks = int(fitted.ascent.num_blocks)
+    evaluate = checked_evaluator(target, precision)
+    first = advi(np.random.default_rng([seed, ADVI_STREAM]), evaluate, evaluate.initial_position, full_rank=full_rank)
+    generator = np.random.default_rng([seed, STREAM])
+    fitted = renyi(
+        generator, evaluate, first.ascent.normal, order=float(order), num_draws=num_draws, most_steps=most_steps
+    )
+    normal = fitted.ascent.normal
     return BaseFit(
-        base,
-        float(fitted.bound),
-        first.num_gradients + NUM_PROPOSALS * (num_blocks * (BLOCK * num_draws + NUM_FIXED) + NUM_FIXED + NUM_FRESH),
+        Gaussian(evaluate.unravel(normal.mean), normal.scale.astype(precision)),
+        fitted.bound,
+        evaluate.num_rows,
         "lower bound" if order < 1 else "upper bound",
-        fitted.ascent.trace[:num_blocks] * _sign(order),
+        fitted.ascent.trace * _sign(order),
         story=_story(fitted, order),
     )
 
@@ -76,74 +73,100 @@ class Covering(NamedTuple):
     """Where the ascent ended, and the bound there by fresh draws."""
 
     ascent: Ascent
-    bound: jax.Array
-    standard_error: jax.Array
+    bound: float
+    standard_error: float
+
+
+class Evaluated(NamedTuple):
+    """Draws with the target's log density at each; where they are from is for the caller to know."""
+
+    position: np.ndarray
+    log_density: np.ndarray
+
+    @classmethod
+    def of(cls, evaluate: Evaluator, normals: tuple[Normal, ...], noise: np.ndarray) -> "Evaluated":
+        """Where noise (normal, …, draw, dimension) takes each of the Gaussians: (…, all draws, dimension)."""
+        position = np.concatenate([normal.at(part) for normal, part in zip(normals, noise, strict=True)], axis=-2)
+        return cls(position, evaluate.values(position))
 
 
 def renyi(
-    key: jax.Array,
-    log_density: Callable[[jax.Array], jax.Array],
+    generator: np.random.Generator,
+    evaluate: Evaluator,
     start: Normal,
     *,
     order: float = 2.0,
     num_draws: int = 48,
     most_steps: int = 5000,
 ) -> Covering:
-    """The ascent from one Gaussian on ravelled positions, as pure JAX: to be jitted and vmapped."""
-    key_fixed, key_steps, key_fresh = jax.random.split(key, 3)
+    """The ascent from one Gaussian on ravelled positions."""
     anchors = start, Normal(start.mean, start.scale * WIDENING)
-    draw = partial(weighted_draws, log_density, anchors, order)
+    noise_of = partial(_noise, generator, start.mean.size)
+    weigh = partial(weighted_draws, evaluate, anchors, order)
+    fixed, fixed_there = noise_of(1, NUM_FIXED)[0], Evaluated.of(evaluate, anchors, noise_of(2, NUM_FIXED))
+    stream = _anchor_draws(generator, evaluate, anchors, num_draws)
 
     def height(normal: Normal) -> Height:
-        bound = bound_of(draw(key_fixed, NUM_FIXED, normal)[0], order)
+        bound = bound_of(weigh(normal, fixed, fixed_there)[0], order)
         return Height(_sign(order) * bound.value, _sign(order) * bound.influence)
 
-    def direction(key: jax.Array, normal: Normal) -> tuple[jax.Array, jax.Array]:
-        return weighted_score(*draw(key, num_draws, normal), normal)
+    def direction(normal: Normal) -> Move:
+        return weighted_score(*weigh(normal, noise_of(1, num_draws)[0], next(stream)), normal)
 
-    ascent = ascend(key_steps, start, height(start), direction, height, most_steps=most_steps)
-    bound = bound_of(draw(key_fresh, NUM_FRESH, ascent.normal)[0], order)
-    return Covering(ascent, bound.value, jnp.std(bound.influence) / jnp.sqrt(bound.influence.size))
+    ascent = ascend(start, direction, height, most_steps=most_steps)
+    there = Evaluated.of(evaluate, anchors, noise_of(2, NUM_FRESH))
+    bound = bound_of(weigh(ascent.normal, noise_of(1, NUM_FRESH)[0], there)[0], order)
+    return Covering(ascent, float(bound.value), float(np.std(bound.influence) / bound.influence.size**0.5))
 
 
 def weighted_draws(
-    log_density: Callable[[jax.Array], jax.Array],
-    anchors: tuple[Normal, ...],
-    order: float,
-    key: jax.Array,
-    num_draws: int,
-    normal: Normal,
-) -> tuple[jax.Array, jax.Array]:
-    """Draws of q = `normal` and of each anchor: log weights whose mean is E_q[(p/q)^n], and q's noise at each.
+    evaluate: Evaluator, anchors: tuple[Normal, ...], order: float, normal: Normal, noise: np.ndarray, there: Evaluated
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws of q = `normal`, and as many of each anchor: log weights whose mean is E_q[(p/q)^n], and q's noise at each.
 
     They are weighted as draws of the mixture of all proposals, so that no weight is large because one missed it.
     """
-    proposals = (normal, *anchors)
-    noise = jax.random.normal(key, (len(proposals), num_draws, normal.mean.size), normal.mean.dtype)
-    positions = jnp.concatenate([each.at(part) for each, part in zip(proposals, noise, strict=True)])
-    log_proposals = jnp.stack([each.log_densities(each.noise_at(positions)) for each in proposals])
-    log_mixture = jax.nn.logsumexp(log_proposals, axis=0) - jnp.log(len(proposals))
-    log_weights = order * jax.vmap(log_density)(positions) + (1 - order) * log_proposals[0] - log_mixture
-    return jnp.where(jnp.isfinite(log_weights), log_weights, -jnp.inf), normal.noise_at(positions)
+    own = Evaluated.of(evaluate, (normal,), noise[None])
+    positions, log_targets = (np.concatenate(leaves) for leaves in zip(own, there, strict=True))
+    noise = np.concatenate([noise, normal.noise_at(there.position)])
+    log_own = normal.log_densities(noise)
+    log_anchors = [anchor.log_densities(anchor.noise_at(positions)) for anchor in anchors]
+    log_mixture = np.logaddexp.reduce([log_own, *log_anchors]) - np.log(1 + len(anchors))
+    log_weights = order * log_targets + (1 - order) * log_own - log_mixture
+    return np.where(np.isfinite(log_weights), log_weights, -np.inf), noise
 
 
-def bound_of(log_weights: jax.Array, order: float) -> Height:
+def _anchor_draws(
+    generator: np.random.Generator, evaluate: Evaluator, anchors: tuple[Normal, ...], num_draws: int
+) -> Iterator[Evaluated]:
+    """Draws of the anchors, a step's at a time; they do not move, so those of a block are evaluated together."""
+    while True:
+        noise = generator.normal(size=(len(anchors), BLOCK, num_draws, anchors[0].mean.size))
+        yield from map(Evaluated, *Evaluated.of(evaluate, anchors, noise))
+
+
+def _noise(generator: np.random.Generator, dimension: int, number: int, num_draws: int) -> np.ndarray:
+    return generator.normal(size=(number, num_draws, dimension))
+
+
+def bound_of(log_weights: np.ndarray, order: float) -> Height:
     """The bound, and each draw's influence on it (the delta method's)."""
-    log_mean = jax.nn.logsumexp(log_weights) - jnp.log(log_weights.size)
-    has_any = log_mean > -jnp.inf
-    return Height(log_mean / order, jnp.exp(log_weights - jnp.where(has_any, log_mean, 0.0)) / order)
+    log_mean = np.logaddexp.reduce(log_weights) - np.log(log_weights.size)
+    return Height(log_mean / order, np.exp(log_weights - (log_mean if log_mean > -np.inf else 0.0)) / order)
 
 
-def weighted_score(log_weights: jax.Array, noise: jax.Array, normal: Normal) -> tuple[jax.Array, jax.Array]:
+def weighted_score(log_weights: np.ndarray, noise: np.ndarray, normal: Normal) -> Move:
     r"""Ascent for every order: $\sum_i w_i \nabla \log q(x_i)$ along (u, W), weights normalised by their sum.
 
     For a Gaussian the score is $\epsilon$ and $\epsilon\epsilon^\top - I$. The pathwise form of the same gradient has
     $\nabla\log p$ in it, large and of either sign on the flanks of a mode narrower than q: there it runs away.
     """
-    has_any = jnp.max(log_weights) > -jnp.inf
-    weights = jnp.where(has_any, jax.nn.softmax(log_weights), 0.0)[:, None]
-    identity = jnp.eye(noise.shape[1], dtype=noise.dtype) * has_any
-    return jnp.sum(weights * noise, axis=0), normal.stretch(weights * noise, noise) - normal.stretch(identity, identity)
+    largest = np.max(log_weights)
+    has_any = largest > -np.inf
+    weights = np.exp(log_weights - (largest if has_any else 0.0))[:, None]
+    weights = weights / max(np.sum(weights), 1.0)
+    identity = np.eye(noise.shape[1]) * has_any
+    return np.sum(weights * noise, axis=0), normal.stretch(weights * noise, noise) - normal.stretch(identity, identity)
 
 
 def _sign(order: float) -> int:
@@ -156,8 +179,5 @@ def _story(fitted: Covering, order: float) -> tuple[str, ...]:
     side = "lower" if order < 1 else "upper"
     return (
         f"The Rényi bound of order {order:g}, {side}, reached {fitted.bound:.3f} ± {fitted.standard_error:.3f} "
-        f"in {int(fitted.ascent.num_blocks) * BLOCK} steps.{ending}",
+        f"in {fitted.ascent.num_steps} steps.{ending}",
     )
-
-
-_renyi = partial(jax.jit, static_argnames=("order", "num_draws", "most_steps"))(renyi)

@@ -165,7 +165,10 @@ def in_own_units(optima: Optima, counts: np.ndarray, curvature: Curvature) -> tu
 
 def merged(*parts: Optima) -> Optima:
     """All rows together, without their paths."""
-    return Optima(*(np.concatenate(leaves) for leaves in zip(*(part[:4] for part in parts), strict=True)))
+    position, log_density, gradient, ending = (
+        np.concatenate(leaves) for leaves in zip(*(part[:4] for part in parts), strict=True)
+    )
+    return Optima(position, log_density, gradient, ending)
 
 
 def joined(evaluate: Evaluator, optima: Optima) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tails and quantiles of the laws that errors and tests need, from scipy.special alone: scipy.stats is slow to import."""
+"""Tails and quantiles of the laws that errors and tests need, by scipy.special: scipy.stats is slow to import."""
 
 from typing import Any
 
