@@ -97,11 +97,11 @@ def test_a_short_path_needs_no_climb_and_a_long_one_does():
     short = tune.initial_tuning(
         tc.HMC(), metric_of(jnp.ones(1)), learned_bias(), 0.3 * jax.random.normal(jax.random.key(0), (500,))
     )
-    assert not short.is_climbing
+    assert not short.is_ramping
     long = tune.initial_tuning(
         tc.HMC(), metric_of(jnp.ones(1)), learned_bias(), 300 * jax.random.normal(jax.random.key(0), (500,))
     )
-    assert long.is_climbing
+    assert long.is_ramping
     assert float(long.learning.window.centre) == pytest.approx(tune.STRIDE / 300, rel=0.2)
 
 

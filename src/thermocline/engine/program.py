@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric
-from thermocline.paths import Path, TemperatureSchedule
+from thermocline.paths import Path
 from thermocline.records import Draws
 
 
@@ -78,15 +78,9 @@ def advance(
 
 
 @jax.jit
-def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> tuple[Tuning, jax.Array]:
-    """What a method knows before the first round, and whether its law sees beta = 0 itself.
-
-    A law with an atom there gives mass to draws of the base that lie off the target's support.
-    """
-    tuning = method.initial_tuning(metric, base_log_ratio)
-    if not hasattr(tuning.law, "log_mass"):
-        return tuning, jnp.asarray(isinstance(tuning.law, TemperatureSchedule))  # a schedule begins at the base
-    return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, base_log_ratio.dtype)))
+def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    """What a method knows before the first round."""
+    return method.initial_tuning(metric, base_log_ratio)
 
 
 @jax.jit

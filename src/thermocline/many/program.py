@@ -52,7 +52,6 @@ class Start(NamedTuple):
     base_draws: BaseDraws
     num_bad: jax.Array  # draws of the base where r is NaN or +inf
     tuning: Tuning
-    visits_base: jax.Array
     states: Any
 
 
@@ -82,12 +81,12 @@ def start_group(keys: jax.Array, method: Method, paths: Paths, *, num_chains: in
         log_zeta = jnp.where(jnp.isnan(path.log_zeta), estimate, path.log_zeta)
         path, log_ratio = Path(path.target, path.base, log_zeta), log_ratio - log_zeta
         metric = metric_of(initial_scale(path.base, positions), centres_of(path.base, positions))
-        tuning, visits_base = first_tuning(method, metric, log_ratio)
+        tuning = first_tuning(method, metric, log_ratio)
         states = first_states(keys[1], method, path, tuning, positions, log_ratio, num_chains)
         moments = getattr(path.base, "moments", None)
         mean, variance = (None, None) if moments is None else moments()
         known: Any = positions, log_ratio, mean, variance
-        return Start(log_zeta, BaseDraws(*known), num_bad, tuning, visits_base, states)
+        return Start(log_zeta, BaseDraws(*known), num_bad, tuning, states)
 
     return paths.map(of_target, keys)
 

@@ -37,8 +37,8 @@ from thermocline.many.program import (
     target_mesh,
     where_active,
 )
-from thermocline.methods import AnnealedImportance, Method
-from thermocline.methods.tuning import Tuning
+from thermocline.methods import Method
+from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws
 from thermocline.records.draws import Array
@@ -60,10 +60,8 @@ class Plan(NamedTuple):
 
     @property
     def first_method(self) -> Method:
-        """What climbs and warms up: a pilot, where the method has one and something to learn from it."""
-        if isinstance(self.method, AnnealedImportance) and (self.num_warmup > 0 or self.method.betas is None):
-            return self.method.pilot
-        return self.method
+        """What climbs and warms up: the pilot, where the method has one."""
+        return self.method.pilot or self.method
 
     @property
     def num_kept(self) -> int:
@@ -179,7 +177,7 @@ def begin_group(
     num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
     course = Course(advance, plan, ChunkSize(plan.chunk_size, capacity), timer, reporter)
     group = Group(seeds, keys, paths, start, num_inside, advance, course)
-    if method is not plan.method and plan.num_warmup == 0:
+    if plan.method.pilot is not None and plan.num_warmup == 0:
         return handed_over(group, start.tuning)
     return compiled(group, method, start.tuning, start.states)
 
@@ -197,13 +195,12 @@ def compiled(group: Group, method: Method, tuning: Tuning, states: Any) -> Group
 
 
 def handed_over(group: Group, learned: Tuning) -> Group:
-    """From the pilot to annealed runs, tuned target by target by what the pilot learned."""
-    method: Any = group.course.plan.method
-    tuned = [method.tuned(at(learned, i))[1] for i in range(len(group.seeds))]
+    """From the pilot to the method, tuned target by target by what the pilot learned."""
+    method = group.course.plan.method
+    tuned = [method.tuned(at(learned, i)) for i in range(len(group.seeds))]
     tuning = jax.tree.map(lambda *leaves: np.stack(leaves), *tuned)
     states = init_group(group.keys, method, group.paths, tuning, group.start.base_draws, group.course.plan.num_chains)
-    start = group.start._replace(visits_base=np.ones(len(group.seeds), bool))  # its runs begin at the base
-    return compiled(group._replace(start=start), method, tuning, states)
+    return compiled(group, method, tuning, states)
 
 
 def finish_group(group: Group) -> Runs:
@@ -216,7 +213,7 @@ def finish_group(group: Group) -> Runs:
     for index, length in enumerate(lengths):
         standing = take_round(group.course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
         step += length
-    if plan.first_method is not plan.method and plan.num_warmup > 0:
+    if plan.method.pilot is not None and plan.num_warmup > 0:
         group = handed_over(group, standing.tuning)
         standing = standing._replace(tuning=group.start.tuning, states=group.start.states)
     start, course = group.start, group.course
@@ -258,10 +255,10 @@ def take_round(
 def count_support(group: Group) -> np.ndarray:
     """How many base draws fell on each target's support and of how many; many more where some did not.
 
-    All, where the law has an atom at the base and so needs no such correction.
+    All, where temperatures include the base's own and so need no such correction.
     """
     num_drawn = np.full(len(group.seeds), NUM_BASE_DRAWS)
-    is_wanted = group.is_usable & ~np.asarray(group.start.visits_base)
+    is_wanted = group.is_usable & (not visits_base(at(group.start.tuning, 0)))
     num_inside = np.where(is_wanted | ~group.is_usable, group.num_inside, num_drawn)
     is_partial = is_wanted & (num_inside < num_drawn)
     for index in range(SUPPORT_ROUNDS if is_partial.any() else 0):

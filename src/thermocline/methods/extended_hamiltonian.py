@@ -6,30 +6,19 @@ import jax
 import jax.numpy as jnp
 
 from thermocline.methods import tuning as tune
+from thermocline.methods.metadynamics import NUM_BINS, Bias
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
 
-NUM_BINS = 16  # of the bias, between the two plateaus of beta
 STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u
 UNADJUSTED = (
     "Langevin dynamics without a Metropolis test has the bias of its integrator, of the order of the squared step "
     "size, which no number of draws removes; use Langevin(is_adjusted=True)."
 )
-
-
-@pytree
-class Bias:
-    """Metadynamics' potential at equally spaced places between the plateaus, and on them; what warm-up learns."""
-
-    values: Any
-
-    def at(self, place: jax.Array) -> jax.Array:
-        """Linear between the middles of the bins; `place` is 0 on the plateau of the target, 1 on the hottest."""
-        centres = jnp.concatenate([jnp.zeros(1), (jnp.arange(NUM_BINS) + 0.5) / NUM_BINS, jnp.ones(1)])
-        return jnp.interp(place, centres.astype(self.values.dtype), self.values)
 
 
 @pytree
@@ -106,6 +95,13 @@ class ExtendedHamiltonian:
     outer: float = 3.0
     reweights: bool = static(default=False)
 
+    has_evidence = False
+    temperatures = Temperatures.NONE
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+
     @property
     def biases(self) -> tuple[str, ...]:
         """Why draws are off by more than chance, if they are."""
@@ -117,19 +113,23 @@ class ExtendedHamiltonian:
 
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
         tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
-        return tuning._replace(law=Bias(jnp.zeros(NUM_BINS + 2, tuning.step_size.dtype)))
+        return tuning._replace(bias=Bias(jnp.zeros(NUM_BINS + 2, tuning.step_size.dtype)))
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         return ExtendedPoint(path.evaluate(position), jnp.asarray(self.outer, position.dtype))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
-        density = Hot(path, self.control, tuning.law)
+        assert tuning.bias is not None, "metadynamics has a bias"
+        density = Hot(path, self.control, tuning.bias)
         one = jnp.ones_like(state.control)
         scale = tuning.metric.at(one).append(0.5 * one)
         state, move = self.mover.move(keys, density, tuning.step_size[0], scale, state)
         place, point = self.control.place(state.control), state.point
         beta = self.control.beta(place)
-        log_weight = self._log_weight(tuning.law, place, jnp.abs(state.control), point.log_base + point.log_ratio)
+        log_weight = self._log_weight(tuning.bias, place, jnp.abs(state.control), point.log_base + point.log_ratio)
         return state, Draw(point.position, beta, point.log_ratio, log_weight, -jnp.inf * one, *move, 0 * one)
 
     def _log_weight(self, bias: Bias, place: jax.Array, distance: jax.Array, log_target: jax.Array) -> jax.Array:
@@ -141,7 +141,8 @@ class ExtendedHamiltonian:
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
         moves = tune.adapt_moves(tuning, self.mover, draws, is_last)
-        return moves._replace(law=Bias(tuning.law.values + self._log_visits(draws)))
+        assert tuning.bias is not None, "metadynamics has a bias"
+        return moves._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
 
     def _log_visits(self, draws: Draws) -> jax.Array:
         """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""

@@ -1,5 +1,7 @@
 """What methods that take in the whole path at once learn from a pilot: how many temperatures, and where."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,11 @@ import numpy as np
 from thermocline.methods.gibbs import GibbsTempering
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Mover
+from thermocline.paths import TemperatureSchedule, checked_betas
 from thermocline.paths.reweighting import Curve
 
+STAGES_A_LENGTH = 4.0  # stages for each squared unit of thermodynamic length: log weights then vary by about a half
+FEWEST, MOST = 16, 4096  # stages
 BY_BETA = 0.05  # share of the temperatures that are spread evenly over beta, wherever the path is thought to be short
 
 
@@ -21,6 +26,17 @@ def curve_of(tuning: Tuning) -> Curve:
     """Log z(beta) and the thermodynamic speed, as the pilot learned them."""
     assert tuning.learning is not None, "a pilot learns its law"
     return tuning.learning.profile.curve()
+
+
+def annealing_schedule(
+    tuning: Tuning, betas: Any, num_temperatures: int | None, *, group: int = 0
+) -> TemperatureSchedule:
+    """Given temperatures, or so many at equal divergences, or as many as the length of the path asks for."""
+    if betas is not None:
+        return TemperatureSchedule(checked_betas(betas), group)
+    curve = curve_of(tuning)
+    wanted = STAGES_A_LENGTH * thermodynamic_length(curve) ** 2
+    return TemperatureSchedule(equidistant_betas(curve, num_temperatures or rounded_up(wanted, FEWEST, MOST)), group)
 
 
 def thermodynamic_length(curve: Curve) -> float:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from thermocline.bases import fresh_draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.annealing import TROUBLED
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.method import Temperatures
 from thermocline.methods.pilot import pilot_with
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Move, Mover
@@ -49,22 +51,28 @@ class SequentialMonteCarlo:
     num_moves: int = static(default=1)
 
     has_evidence = True
+    temperatures = Temperatures.SCHEDULE
+    is_sized = True
     own_warmup = 0.0
+    biases = ()
 
     @property
     def first_draws(self) -> int:
         return 4 * self.num_particles
 
     @property
-    def pilot(self) -> Any:
+    def pilot(self) -> GibbsTempering:
         return pilot_with(self.mover)
 
-    def tuned(self, tuning: Tuning) -> "tuple[SequentialMonteCarlo, Tuning]":
+    def tuned(self, tuning: Tuning) -> Tuning:
+        if tuning.schedule is not None:
+            return tuning
         ends = jnp.array([0.0, 1.0], tuning.step_size.dtype)  # every group chooses its own between them
-        return self, tuning._replace(law=TemperatureSchedule(ends, group=self.num_particles), learning=None)
+        schedule = TemperatureSchedule(ends, group=self.num_particles)
+        return tuning._replace(law=None, learning=None, schedule=schedule)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        return self.tuned(tune.initial_tuning(self.mover, metric, None, base_log_ratio))[1]
+        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Group:
         """As if all particles of a group had been handed out."""

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from thermocline.methods.metadynamics import Bias
 from thermocline.movers import Metric, Mover, metric_of
+from thermocline.paths import Law, TemperatureSchedule, has_atom_at_base
 from thermocline.paths.laws import Learned, Window
 from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
 from thermocline.records import Draws
@@ -25,10 +27,15 @@ class Learning(NamedTuple):
 
 
 class Tuning(NamedTuple):
+    """All that a method has learned; a slot that it has no use for is None."""
+
     step_size: jax.Array  # at nodes along beta; a single one where beta moves with x
     metric: Metric
-    law: Any
-    learning: Learning | None  # None where the law is fixed
+    law: Law | None = None  # of beta, where it is drawn
+    learning: Learning | None = None  # how the law goes on to be learned; None where it is fixed
+    schedule: TemperatureSchedule | None = None  # of temperatures that are not drawn
+    curve: Curve | None = None  # log z(beta), for a flow that needs it
+    bias: Bias | None = None  # of metadynamics
 
     @property
     def is_ramping(self) -> bool:
@@ -36,8 +43,25 @@ class Tuning(NamedTuple):
         return self.learning is not None and not bool(self.learning.window.is_open)
 
 
+def law_of(tuning: Tuning) -> Law:
+    """The law of beta, of a method that draws from one."""
+    assert tuning.law is not None, "this method has a law of beta"
+    return tuning.law
+
+
+def betas_of(tuning: Tuning) -> jax.Array:
+    """The inverse temperatures, of a method that has a schedule."""
+    assert tuning.schedule is not None, "this method has a schedule of temperatures"
+    return jnp.asarray(tuning.schedule.betas)
+
+
+def visits_base(tuning: Tuning) -> bool:
+    """Whether temperatures include beta = 0 itself, so that draws of the base off the target's support count."""
+    return tuning.schedule is not None or (tuning.law is not None and has_atom_at_base(tuning.law))
+
+
 def initial_tuning(
-    mover: Mover, metric: Metric, law: Any, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
+    mover: Mover, metric: Metric, law: Law | None, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
 ) -> Tuning:
     """Before any round: the base's metric or the mover's own, a cautious step size, and a law that starts to climb."""
     size, dtype = metric.variances.size, metric.variances.dtype
@@ -49,7 +73,7 @@ def initial_tuning(
     guess = 0.5 / size**0.25 if mover.step_size is None else mover.step_size
     step_size = jnp.broadcast_to(jnp.asarray(guess, dtype), (num_nodes,))
     if not isinstance(law, Learned):
-        return Tuning(step_size, metric, law, None)
+        return Tuning(step_size, metric, law)
     profile = profile_of_base(base_log_ratio)
     curve = profile.curve()
     window = next_window(curve, jnp.zeros((), dtype))
@@ -144,7 +168,7 @@ def adapt_metric(metric: Metric, draws: Draws) -> Metric:
     return metric.adapted(jnp.where(is_used[..., None], draws.position, 0.0), jax.nn.softmax(log_weight, axis=(0, 1)))
 
 
-def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Learning | None]:
+def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Law | None, Learning | None]:
     """The law refitted to what is known after this round, and what that is."""
     law, learning = tuning.law, tuning.learning
     if not isinstance(law, Learned) or learning is None:

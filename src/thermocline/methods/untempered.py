@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from thermocline.methods import tuning as tune
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Path, Point
@@ -17,8 +18,19 @@ class Untempered:
 
     mover: Mover = field(default_factory=HMC)
 
+    has_evidence = False
+    temperatures = Temperatures.NONE
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+    biases = ()
+
     def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
         return tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         return path.evaluate(position)

@@ -15,9 +15,10 @@ import numpy as np
 
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
-from thermocline.paths.reweighting import Curve
+from thermocline.paths.reweighting import Curve, grid_of_betas
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.pytree import pytree, static
+from thermocline.support.precision import to_numpy
+from thermocline.support.pytree import pytree
 
 
 class Law(Protocol):
@@ -166,25 +167,6 @@ class Neighbours(Ladder):
         return betas[jnp.where(accept, inside, rung)]
 
 
-@pytree
-class TemperatureSchedule:
-    """Inverse temperatures that a method visits in order, or holds all at once: a schedule, and not a law of beta.
-
-    No single draw knows both ends of the path. Every `group` draws in a row are one piece, independent of all other
-    draws; 0 where draws are those of a chain. `barrier` is what warm-up has measured between replicas, where it has.
-    """
-
-    betas: Any
-    group: int = static(default=0)
-    barrier: Any = None
-
-
-def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
-    """Inverse temperatures from 0 to 1, crowded at both ends as the paper's experiments space them."""
-    grid = 1 / (1 + np.exp(-scale * np.linspace(-1, 1, num_rungs)))
-    return (grid - grid[0]) / (grid[-1] - grid[0])
-
-
 class Window(NamedTuple):
     """The part of the path that chains are held in while they climb from the base; open once they are up."""
 
@@ -220,3 +202,32 @@ class Learned:
 
     def relearned(self, curve: Curve, window: Window) -> "Learned":
         return Learned(self.law.refit(curve, window))
+
+
+def unwrapped(law: Law) -> Law:
+    """The law itself, of one that warm-up learns."""
+    return law.law if isinstance(law, Learned) else law
+
+
+def ladder_of(law: Law) -> Ladder | None:
+    """The ladder that a law is; None where beta is continuous, as it is for any law of the user's own."""
+    inner = unwrapped(law)
+    return inner if isinstance(inner, Ladder) else None
+
+
+def has_atom_at_base(law: Law) -> bool:
+    """Whether beta = 0 itself has mass: draws of the base off the target's support then count as well."""
+    inner = unwrapped(law)
+    if isinstance(inner, Continuous):
+        return False
+    if isinstance(inner, Ladder):
+        return bool(np.any((np.asarray(inner.betas) == 0) & np.isfinite(inner.log_weights)))
+    return bool(jnp.isfinite(law.log_mass(jnp.asarray(-jnp.inf))))
+
+
+def as_stored(law: Law) -> Law:
+    """One of our laws as it is; a user's own class as a table of -f, which a file can hold."""
+    if isinstance(law, Learned | Continuous | Ladder):
+        return to_numpy(law)
+    knots = grid_of_betas(jnp.dtype("float64"))
+    return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))
