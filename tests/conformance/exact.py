@@ -155,7 +155,7 @@ MIXTURES = Setting(path_between_mixtures, draw_between_mixtures, excess_between_
 
 def fixed_tuning(method, law_or_schedule, step_size):
     """A tuning no warm-up would find: uneven step sizes, a metric that is neither the base's nor the target's."""
-    tuning = method.initial_tuning(metric_of(jnp.asarray(FACTORS[0])), jnp.linspace(-1.0, 1.0, 64))
+    tuning = method.initial_tuning(metric_of(FACTORS[0]), np.linspace(-1.0, 1.0, 64))
     steps = step_size * jnp.linspace(1.2, 0.8, tuning.step_size.size)
     basis = FACTORS[0] @ np.array([[0.8, -0.6], [0.6, 0.8]])
     metric = Metric(jnp.asarray(FACTORS[0]), jnp.asarray(basis), jnp.array([0.25, 0.5]))

@@ -46,7 +46,7 @@ def features(position, control, log_ratio):
 
 def scores(method, step_size):
     path = path_between_gaussians()
-    tuning = method.initial_tuning(metric_of(jnp.ones(2)), jnp.zeros(8))
+    tuning = method.initial_tuning(metric_of(np.ones(2)), np.zeros(8))
     tuning = tuning._replace(step_size=jnp.full(1, step_size), bias=Bias(jnp.asarray(VALUES)))
 
     def one(key, position, control):
@@ -84,7 +84,7 @@ def reweighted_scores(forgotten=0.0):
     """
     method = replace(METHOD, reweights=True)
     path, exact = path_between_gaussians(), exact_draws(np.random.default_rng(1))
-    tuning = method.initial_tuning(metric_of(jnp.ones(2)), jnp.zeros(8))
+    tuning = method.initial_tuning(metric_of(np.ones(2)), np.zeros(8))
     tuning = tuning._replace(step_size=jnp.full(1, 0.6), bias=Bias(jnp.asarray(VALUES)))
 
     def one(key, position, control):

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import NormalisedDensity, centres_of, initial_scale
@@ -12,7 +11,7 @@ from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, run
 from thermocline.engine.plan import RunPlan
 from thermocline.engine.prepare import CERTAIN, prepare, starts
-from thermocline.engine.program import first_tuning, start
+from thermocline.engine.program import first_tuning, start, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.methods import Method
@@ -20,7 +19,6 @@ from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.movers import metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws, Estimate
-from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 MOST_REHEARSALS, REHEARSAL = 4, 0.25  # of a method that sets its size by them, and the length of each in its warm-up
@@ -84,14 +82,15 @@ def explore(
             chunk_size=chunk_size,
         )
         before.append(outcome)
-        return jax.tree.map(jnp.asarray, to_numpy(outcome.tuning))  # the same, read back from a checkpoint or not
+        return outcome.tuning
 
     if method.pilot is not None:
-        tuning = method.tuned(learn(method.pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning)
+        learned = learn(method.pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning
+        tuning = tuned(method, learned)
     num_warmup = int(method.own_warmup * num_warmup)
     for index in range(0 if method.is_sized or num_warmup == 0 else MOST_REHEARSALS):
         measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")
-        tuning = method.tuned(measured)
+        tuning = tuned(method, measured)
         if tuning is measured:
             break
     states = start(key_start, method, path, tuning, positions)

@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import GibbsTempering
 from thermocline.methods.method import Temperatures
 from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with
-from thermocline.methods.tuning import Tuning, betas_of
+from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread
 from thermocline.movers import HMC, Keys, Metric, Mover, Scale
 from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.paths.reweighting import Curve
@@ -72,9 +73,10 @@ class AdiabaticMonteCarlo:
             return tuning
         curve = curve_of(tuning)
         schedule = TemperatureSchedule(equidistant_betas(curve, self.num_legs + 1), group=1)
+        curve = curve._replace(betas=spread(curve.betas, leading_axes(tuning)))
         return tuning._replace(law=None, learning=None, schedule=schedule, curve=curve)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
@@ -96,7 +98,7 @@ class AdiabaticMonteCarlo:
         move = passed, is_lost, jnp.asarray(False), flow.num_steps + 1
         return state, Draw(flow.point.position, one, flow.point.log_ratio, log_weight, 0 * one, *move, 0 * one)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
 
     def leg(self, key: jax.Array, path: Path, tuning: Tuning, upper: jax.Array, flow: Flow) -> Flow:
@@ -139,9 +141,14 @@ def with_momentum(path: Path, curve: Curve, flow: Flow, momentum: jax.Array) -> 
     return flow._replace(momentum=momentum, level=level, squared=squared)
 
 
+def log_partition(curve: Curve, beta: jax.Array) -> jax.Array:
+    """Log z(beta), linear between the points of the curve; of JAX, within a step."""
+    return jnp.interp(beta, curve.betas, curve.log_partition)
+
+
 def log_normalised(path: Path, curve: Curve, point: Point, beta: jax.Array) -> jax.Array:
     """Log density of x at beta, with the estimated partition function."""
-    return AtTemperature(path, beta).log_density(point) - curve.log_partition_at(beta)
+    return AtTemperature(path, beta).log_density(point) - log_partition(curve, beta)
 
 
 def contact_step(
@@ -166,7 +173,7 @@ def contact_step(
     end = kicked(moved, half, following, duration)
     left = 2 * (log_normalised(path, curve, moved, following) - flow.level)
     end = end * jnp.sqrt(jnp.where(left > 0, left, jnp.nan) / (end @ end))
-    gained = curve.log_partition_at(following) - curve.log_partition_at(beta)
+    gained = log_partition(curve, following) - log_partition(curve, beta)
     excess = 0.5 * (point.log_ratio + moved.log_ratio) - gained / (following - beta)
     log_weight = flow.log_weight + momentum.size * (following - beta) / (half @ half) * excess
     return flow._replace(point=moved, momentum=end, beta=following, log_weight=log_weight, num_steps=flow.num_steps + 1)

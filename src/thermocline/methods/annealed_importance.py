@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.methods.annealing import anneal
@@ -53,7 +54,7 @@ class AnnealedImportance:
         schedule = annealing_schedule(tuning, self.betas, self.num_temperatures, group=1)
         return tuning._replace(law=None, learning=None, schedule=schedule)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
@@ -69,7 +70,7 @@ class AnnealedImportance:
         move = move._replace(num_gradients=move.num_gradients + 1)
         return state, Draw(point.position, beta, point.log_ratio, run.log_weight, 0 * beta, *move, 0 * beta)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
 
 

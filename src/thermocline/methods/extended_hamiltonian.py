@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.methods import tuning as tune
 from thermocline.methods.metadynamics import NUM_BINS, Bias
@@ -12,6 +13,7 @@ from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
 from thermocline.records import Draw, Draws
+from thermocline.records.draws import Array
 from thermocline.support.pytree import field, pytree, static
 
 STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u
@@ -32,7 +34,7 @@ class Control:
     def place(self, control: jax.Array) -> jax.Array:
         return jnp.clip((jnp.abs(control) - self.inner) / (self.outer - self.inner), 0.0, 1.0)
 
-    def beta(self, place: jax.Array) -> jax.Array:
+    def beta(self, place: Array) -> Array:
         return 1 - (1 - self.lowest) * place**2 * (3 - 2 * place)
 
     @property
@@ -111,9 +113,9 @@ class ExtendedHamiltonian:
     def control(self) -> Control:
         return Control(self.lowest, self.inner, self.outer)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
-        return tuning._replace(bias=Bias(jnp.zeros(NUM_BINS + 2, tuning.step_size.dtype)))
+        return tuning._replace(bias=Bias(np.zeros((*tuning.step_size.shape[:-1], NUM_BINS + 2))))
 
     def tuned(self, tuning: Tuning) -> Tuning:
         return tuning
@@ -139,21 +141,21 @@ class ExtendedHamiltonian:
         undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - self.control.beta(place)) * log_target
         return jnp.where(distance < self.control.wall, undone, -jnp.inf)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         moves = tune.adapt_moves(tuning, self.mover, draws, is_last)
         assert tuning.bias is not None, "metadynamics has a bias"
         return moves._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
 
-    def _log_visits(self, draws: Draws) -> jax.Array:
+    def _log_visits(self, draws: Draws) -> np.ndarray:
         """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""
-        grid = jnp.linspace(0.0, 1.0, 513, dtype=draws.log_ratio.dtype)
-        is_used = ~jnp.isnan(draws.log_ratio)
-        beta = jnp.where(is_used, draws.inverse_temperature, 1.0)
-        place = jnp.interp(-beta, -self.control.beta(grid), grid)
-        index = 1 + jnp.clip(jnp.floor(place * NUM_BINS).astype(int), 0, NUM_BINS - 1)
-        index = jnp.where(place <= 0, 0, jnp.where(place >= 1, NUM_BINS + 1, index))
-        counts = jnp.zeros(NUM_BINS + 2, grid.dtype).at[index].add(is_used) + 0.5
-        plateaus, between = jnp.asarray(self.inner), (self.outer - self.inner) / NUM_BINS
-        widths = jnp.full(NUM_BINS + 2, between, grid.dtype).at[0].set(plateaus).at[-1].set(plateaus)
-        log_density = jnp.log(counts / widths)
-        return log_density - jnp.mean(log_density)
+        grid, is_used = np.linspace(0.0, 1.0, 513), ~np.isnan(draws.log_ratio)
+        beta = np.where(is_used, draws.inverse_temperature, 1.0)
+        place = np.interp(-beta, -np.asarray(self.control.beta(grid)), grid)
+        index = 1 + np.clip(np.floor(place * NUM_BINS).astype(int), 0, NUM_BINS - 1)
+        index = np.where(place <= 0, 0, np.where(place >= 1, NUM_BINS + 1, index))
+        is_there = (index[..., None] == np.arange(NUM_BINS + 2)) & is_used[..., None]
+        counts = np.sum(is_there, axis=(-3, -2)) + 0.5
+        widths = np.full(NUM_BINS + 2, (self.outer - self.inner) / NUM_BINS)
+        widths[[0, -1]] = self.inner
+        log_density = np.log(counts / widths)
+        return log_density - np.mean(log_density, axis=-1, keepdims=True)

@@ -60,7 +60,7 @@ class GibbsTempering:
     own_warmup = 1.0
     biases = ()
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio)
 
     def tuned(self, tuning: Tuning) -> Tuning:
@@ -83,9 +83,8 @@ class GibbsTempering:
             draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
         return GibbsState(point, next_beta(key_law, law, point.log_ratio, beta, has_jumped)), draw
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        law, learning = tune.adapt_law(tuning, draws.log_ratio)
-        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        return tune.adapt_law(tune.adapt_moves(tuning, self.mover, draws, is_last), draws)
 
 
 def next_beta(key: jax.Array, law: Law, log_ratio: jax.Array, beta: jax.Array, has_jumped: jax.Array) -> jax.Array:

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import learned_bias, record
@@ -50,7 +51,7 @@ class JointTempering:
     own_warmup = 1.0
     biases = ()
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         if ladder_of(self.law) is not None:
             raise ThermoclineError(
                 "JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering."
@@ -78,9 +79,8 @@ class JointTempering:
             draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
         return state, draw
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        law, learning = tune.adapt_law(tuning, draws.log_ratio)
-        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        return tune.adapt_law(tune.adapt_moves(tuning, self.mover, draws, is_last), draws)
 
     def _draw_control(self, key: jax.Array, tuning: Tuning, point: Point) -> jax.Array:
         """U given x, away from the ends, where the control map has no slope left."""
@@ -90,7 +90,7 @@ class JointTempering:
 
     def _scale(self, tuning: Tuning) -> Scale:
         """The metric averaged along the path, and the spread of u over the law's segments."""
-        betas = tune.betas_of_nodes(tune.NUM_NODES, tuning.step_size.dtype)
+        betas = tune.betas_of_nodes(tune.NUM_NODES).astype(tuning.step_size.dtype)
         widths = jnp.sqrt(jnp.mean(jax.vmap(lambda beta: tuning.metric.at(beta).widths)(betas) ** 2, axis=0))
         inner = Scale(tuning.metric.basis, widths)
         if self.mass is not None:

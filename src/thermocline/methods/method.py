@@ -4,6 +4,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 import jax
+import numpy as np
 
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric
@@ -59,8 +60,12 @@ class Method(Protocol):
         """Why its draws are off by more than chance, in sentences; none, if they are not."""
         ...
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        """Before the first round, from the base's metric and the log ratios of exact base draws."""
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        """Before the first round, from the base's metric and the log ratios of exact base draws.
+
+        This and `adapt` are called on the host with NumPy arrays, of one target or, in `sample_many`, of many at once:
+        then all arrays and all leaves of a tuning have a leading axis over targets.
+        """
         ...
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Any:
@@ -71,8 +76,8 @@ class Method(Protocol):
         """One transition that leaves the method's law invariant, and its record."""
         ...
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        """After a warm-up round, from the kept draws of all chains; unused slots hold NaN log ratios."""
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        """After a warm-up round, from the kept draws (chain, draw) of all chains; unused slots hold NaN log ratios."""
         ...
 
     def tuned(self, tuning: Tuning) -> Tuning:

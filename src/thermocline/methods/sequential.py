@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.bases import fresh_draws
 from thermocline.methods import tuning as tune
@@ -12,7 +13,7 @@ from thermocline.methods.annealing import TROUBLED
 from thermocline.methods.gibbs import GibbsTempering
 from thermocline.methods.method import Temperatures
 from thermocline.methods.pilot import pilot_with
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, leading_axes, spread
 from thermocline.movers import HMC, Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.records import Draw, Draws
@@ -67,11 +68,11 @@ class SequentialMonteCarlo:
     def tuned(self, tuning: Tuning) -> Tuning:
         if tuning.schedule is not None:
             return tuning
-        ends = jnp.array([0.0, 1.0], tuning.step_size.dtype)  # every group chooses its own between them
+        ends = spread(np.array([0.0, 1.0]), leading_axes(tuning))  # every group chooses its own between them
         schedule = TemperatureSchedule(ends, group=self.num_particles)
         return tuning._replace(law=None, learning=None, schedule=schedule)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Group:
@@ -89,7 +90,7 @@ class SequentialMonteCarlo:
         state = jax.lax.while_loop(lambda state: ~state.is_even, stage, state)
         return state._replace(num_given=state.num_given + 1), self._draw(path, state, is_over)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
 
     def _begun(self, positions: jax.Array) -> Group:

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.methods import tuning as tune
@@ -51,7 +52,7 @@ class TemperedTransitions:
         schedule = annealing_schedule(tuning, self.betas, self.num_temperatures)
         return tuning._replace(law=None, learning=None, schedule=schedule)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
@@ -74,7 +75,7 @@ class TemperedTransitions:
         probability = jnp.exp(jnp.minimum(gain, 0.0))
         return point, Draw(point.position, one, point.log_ratio, 0 * one, -jnp.inf * one, *move, probability)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
 
 

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.methods import tuning as tune
 from thermocline.methods.method import Temperatures
@@ -26,7 +27,7 @@ class Untempered:
     own_warmup = 1.0
     biases = ()
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
 
     def tuned(self, tuning: Tuning) -> Tuning:
@@ -43,5 +44,5 @@ class Untempered:
             point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move, 0 * beta
         )
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tune.adapt_moves(tuning, self.mover, draws, is_last)

@@ -16,7 +16,9 @@ import numpy as np
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
 from thermocline.paths.reweighting import Curve, grid_of_betas
+from thermocline.records.draws import Array
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.interpolation import interpolate
 from thermocline.support.precision import to_numpy
 from thermocline.support.pytree import pytree
 
@@ -110,13 +112,16 @@ class Continuous:
         proportional to its speed, Gelman and Meng's (1998) optimal prior. A marginal flat in beta would hardly
         visit the neighbourhood of a broad base.
         """
-        num_knots = jnp.size(self.bias)
-        knots = jnp.where(window.is_open, curve.knots(num_knots), window.knots(num_knots))
-        log_width = jnp.log(jnp.maximum(jnp.diff(knots), 1e-30))
-        log_density = -0.5 * (jnp.append(log_width[:1], log_width) + jnp.append(log_width, log_width[-1:]))
-        log_density = jnp.where(window.is_open, log_density, -window.penalty(knots))
+        num_knots, is_open = np.shape(self.bias)[-1], np.asarray(window.is_open)[..., None]
+        knots = np.where(is_open, curve.knots(num_knots), window.knots(num_knots))
+        log_width = np.log(np.maximum(np.diff(knots), 1e-30))
+        before, after = (log_width[..., end] for end in (slice(1), slice(-1, None)))
+        log_density = -0.5 * (
+            np.concatenate([before, log_width], axis=-1) + np.concatenate([log_width, after], axis=-1)
+        )
+        log_density = np.where(is_open, log_density, -window.penalty(knots))
         bias = curve.log_partition_at(knots) - log_density
-        return Continuous(bias - bias[0], knots)
+        return Continuous(bias - bias[..., :1], knots)
 
 
 @pytree
@@ -144,7 +149,7 @@ class Ladder:
 
     def refit(self, curve: Curve, window: "Window") -> "Ladder":
         """The same rungs, weighted so that each within the window is visited equally often."""
-        betas = jnp.asarray(self.betas)
+        betas = np.asarray(self.betas)
         return type(self)(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
 
 
@@ -170,24 +175,31 @@ class Neighbours(Ladder):
 class Window(NamedTuple):
     """The part of the path that chains are held in while they climb from the base; open once they are up."""
 
-    centre: jax.Array
-    width: jax.Array
-    is_open: jax.Array
+    centre: Array
+    width: Array
+    is_open: Array
 
-    def penalty(self, betas: jax.Array) -> jax.Array:
+    def penalty(self, betas: np.ndarray) -> np.ndarray:
         """Added to f: quadratic about the centre, then linear; nothing when open."""
-        distance = jnp.abs(betas - self.centre) / self.width
-        return jnp.where(self.is_open, 0.0, jnp.where(distance < 4, 0.5 * distance**2, 4 * distance - 8))
+        distance = np.abs(betas - np.asarray(self.centre)[..., None]) / np.asarray(self.width)[..., None]
+        beyond = np.where(distance < 4, 0.5 * distance**2, 4 * distance - 8)
+        return np.where(np.asarray(self.is_open)[..., None], 0.0, beyond)
 
-    def knots(self, num_knots: int) -> jax.Array:
+    def knots(self, num_knots: int) -> np.ndarray:
         """Knots that resolve the window, and the ends of the path."""
-        inside = self.centre + self.width * jnp.linspace(-4.0, 4.0, num_knots, dtype=self.centre.dtype)
-        return jnp.clip(inside, 0.0, 1.0).at[0].set(0.0).at[-1].set(1.0)
+        centre, width = (np.asarray(part)[..., None] for part in self[:2])
+        inside = np.clip(centre + width * np.linspace(-4.0, 4.0, num_knots), 0.0, 1.0)
+        inside[..., 0], inside[..., -1] = 0.0, 1.0
+        return inside
 
 
 @pytree
 class Learned:
-    """A law that is refitted after every warm-up round, by Rao-Blackwellised reweighting, and then frozen."""
+    """A law that is refitted after every warm-up round, by Rao-Blackwellised reweighting, and then frozen.
+
+    Refitting is NumPy on the host, of one target's law or of many at once: curve, window and leaves then have a
+    leading axis over targets.
+    """
 
     law: Any
 
@@ -229,5 +241,18 @@ def as_stored(law: Law) -> Law:
     """One of our laws as it is; a user's own class as a table of -f, which a file can hold."""
     if isinstance(law, Learned | Continuous | Ladder):
         return to_numpy(law)
-    knots = grid_of_betas(jnp.dtype("float64"))
-    return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))
+    return Continuous(-log_prior_on_grid(law), grid_of_betas())
+
+
+def log_prior_on_grid(law: Law, *, is_stacked: bool = False) -> np.ndarray:
+    """-f at every beta of the grid; `is_stacked` says that the law's leaves have a leading axis over targets."""
+    inner, betas = unwrapped(law), grid_of_betas()
+    if isinstance(inner, Continuous):
+        bias = np.asarray(inner.bias)
+        knots = np.linspace(0.0, 1.0, bias.shape[-1]) if inner.knots is None else np.asarray(inner.knots)
+        return -interpolate(betas, knots, bias)
+    if isinstance(inner, Ladder):
+        nearest = np.argmin(np.abs(np.asarray(inner.betas)[..., None, :] - betas[:, None]), axis=-1)
+        return np.take_along_axis(np.asarray(inner.log_weights), nearest, axis=-1)
+    of_one = lambda law: jax.vmap(law.log_weight)(betas)  # noqa: E731
+    return np.asarray((jax.vmap(of_one) if is_stacked else of_one)(law))

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from thermocline.support.errors import ThermoclineError
@@ -29,7 +27,7 @@ def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
     return (grid - grid[0]) / (grid[-1] - grid[0])
 
 
-def checked_betas(betas: Any) -> jax.Array:
+def checked_betas(betas: Any) -> np.ndarray:
     """A schedule that rises from 0 to 1."""
     schedule = np.asarray(betas, float)
     if (
@@ -42,4 +40,4 @@ def checked_betas(betas: Any) -> jax.Array:
         raise ThermoclineError(
             f"betas is {betas!r}; give inverse temperatures that rise from 0 to 1, as tc.sigmoidal_betas(100) does."
         )
-    return jnp.asarray(schedule)
+    return schedule
