@@ -105,6 +105,6 @@ def test_nobody_else_looks_into_methods_and_laws():
     assert not found, f"isinstance, getattr or hasattr on a method or a law: state a fact instead: {found}"
 
 
-@pytest.mark.parametrize("code", ["isinstance(x, Ladder)", "getattr(self.method, 'law', None)", "hasattr(law, 'betas')"])
+@pytest.mark.parametrize("code", ["isinstance(x, Ladder)", "getattr(a.method, 'law', None)", "hasattr(law, 'betas')"])
 def test_looking_is_noticed(code):
     assert list(guesses(ast.parse(code)))

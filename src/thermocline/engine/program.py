@@ -93,7 +93,8 @@ def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning
 
 def tuned(method: Method, learned: Tuning) -> Tuning:
     """What a method makes of what its pilot, or a short run of its own, has learned; the same object if nothing."""
-    tuning = method.tuned(learned)
+    with np.errstate(all="ignore"):
+        tuning = method.tuned(learned)
     return learned if tuning is learned else in_precision(tuning, learned.step_size.dtype)
 
 
