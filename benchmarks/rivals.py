@@ -105,14 +105,10 @@ def run(problem: Problem, method: Any, seed: int, num_warmup: int, num_draws: in
 
 def sized(method: Any, result: tc.Result) -> Any:
     """The method with the sizes that its first run has found, so that all repeats share its programs."""
-    ran = result.continuation.method
-    if isinstance(method, tc.ParallelTempering):
-        return replace(method, num_replicas=len(result.law.betas))
-    if isinstance(method, tc.AnnealedImportance):
-        return replace(method, num_temperatures=len(result.law.betas))
-    if isinstance(method, tc.TemperedTransitions):
-        return replace(method, num_temperatures=len(ran.betas))
-    return method
+    if result.schedule is None or method.is_sized:
+        return method
+    name = "num_replicas" if isinstance(method, tc.ParallelTempering) else "num_temperatures"
+    return replace(method, **{name: len(result.schedule.betas)})
 
 
 def planned(problem: Problem, method: Any, num_gradients: int) -> tuple[Any, int, int]:

@@ -68,7 +68,7 @@ def program_of(candidate: Candidate, path: TemperedPath) -> tuple[Any, int]:
     """The compiled loop of this method from its start, and the gradients it takes."""
     key, method = jax.random.key(0), cast(candidate.method, "float64")
     positions, log_ratio = draw_base(key, path, 256)
-    tuning = jax.jit(method.initial_tuning)(metric_of(jnp.full(path.dimension, 3.0)), log_ratio)
+    tuning = method.initial_tuning(metric_of(np.full(path.dimension, 3.0)), np.asarray(log_ratio))
     states = start(key, method, path, tuning, positions[: candidate.num_chains])
     mesh = chain_mesh(candidate.num_chains, path)
     program = partial(

@@ -24,7 +24,7 @@ from thermocline.estimators import log_evidence
 from thermocline.estimators.convergence import APPRECIABLE, round_trips, sojourns
 from thermocline.estimators.stages import has_stages
 from thermocline.evaluator import Evaluator
-from thermocline.methods import GibbsTempering, Method, Piloted
+from thermocline.methods import GibbsTempering, Method, Temperatures, check_method
 from thermocline.paths import Path
 from thermocline.records import Cost, Draws, Estimate, Phases
 from thermocline.results import storage
@@ -35,11 +35,10 @@ from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target, check_target
 
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
-FIRST_DRAWS = 1000  # a chain, of a run that stops by its error
 MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
 MANY_STAYS, FEWEST_STAYS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
-FAIR_LENGTH = 4 * FIRST_DRAWS
+FAIR_LENGTH = 4000  # draws a chain
 
 
 def sample(
@@ -99,23 +98,19 @@ def sample(
                 modes = table_of_modes(seed, evaluate, fit, explored)
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
-        return assemble(explored, explored.method, seed, precision, modes, story=fit.story, around=around)
+        return assemble(explored, chosen, seed, precision, modes, story=fit.story, around=around)
 
 
 def _lengths(
     method: Method, num_chains: int, num_warmup: int, num_draws: int | None, target_error: float | None
 ) -> Lengths:
     """Draws a chain, or a rule that ends the run; a method without evidence has no error to stop by."""
-    has_evidence = method.has_evidence if isinstance(method, Piloted) else getattr(method, "law", None) is not None
-    if not has_evidence:
-        if target_error is not None:
-            raise ThermoclineError("target_error is of the log evidence, which this method cannot give; set num_draws.")
-        num_draws = 1000 if num_draws is None else num_draws
-    if num_draws is None and target_error is None:
+    if target_error is not None and not method.has_evidence:
+        raise ThermoclineError("target_error is of the log evidence, which this method cannot give; set num_draws.")
+    if method.has_evidence and num_draws is None and target_error is None:
         target_error = TARGET_ERROR
-    usual = method.first_draws if isinstance(method, Piloted) else FIRST_DRAWS
-    first = usual if num_draws is None else num_draws
-    needs_trips = not isinstance(method, Piloted)
+    first = method.first_draws if num_draws is None else num_draws
+    needs_trips = method.temperatures is Temperatures.LAW
     rule = None if target_error is None else partial(_is_accurate, target_error, needs_trips)
     return Lengths(num_chains, num_warmup, first, MOST_DRAWS, rule)
 
@@ -161,7 +156,7 @@ def extend(
             reporter=reporter,
         )
         both = Draws(*(np.concatenate(pair, axis=1) for pair in zip(result.draws, outcome.draws, strict=True)))
-        explored = Exploration(path, outcome._replace(draws=both), result.base_draws, result.log_support, chosen)
+        explored = Exploration(path, outcome._replace(draws=both), result.base_draws, result.log_support)
         modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision)
         if modes is not None:
             reporter.phase("table of modes", None)
@@ -177,8 +172,7 @@ def _check_kinds(target: Any, method: Any) -> None:
         raise ThermoclineError(
             f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
         )
-    if isinstance(method, type) or not hasattr(method, "step"):
-        raise ThermoclineError(f"method is {method!r}; give an object with its options, such as tc.GibbsTempering().")
+    check_method(method)
 
 
 def _check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:

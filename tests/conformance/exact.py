@@ -14,7 +14,7 @@ import thermocline as tc
 from thermocline.bases import Mixture
 from thermocline.methods.gibbs import GibbsState
 from thermocline.movers import Keys, Metric, metric_of
-from thermocline.paths import ExtendedPoint, Path, control_at, tempered
+from thermocline.paths import ExtendedPoint, Path, TemperatureSchedule, control_at, tempered
 from thermocline.support.precision import cast
 
 NUM_DRAWS = 100_000
@@ -153,13 +153,14 @@ GAUSSIANS = Setting(path_between_gaussians, draw_between_gaussians, excess_betwe
 MIXTURES = Setting(path_between_mixtures, draw_between_mixtures, excess_between_mixtures)
 
 
-def fixed_tuning(method, law, step_size):
+def fixed_tuning(method, law_or_schedule, step_size):
     """A tuning no warm-up would find: uneven step sizes, a metric that is neither the base's nor the target's."""
-    tuning = method.initial_tuning(metric_of(jnp.asarray(FACTORS[0])), jnp.linspace(-1.0, 1.0, 64))
+    tuning = method.initial_tuning(metric_of(FACTORS[0]), np.linspace(-1.0, 1.0, 64))
     steps = step_size * jnp.linspace(1.2, 0.8, tuning.step_size.size)
     basis = FACTORS[0] @ np.array([[0.8, -0.6], [0.6, 0.8]])
     metric = Metric(jnp.asarray(FACTORS[0]), jnp.asarray(basis), jnp.array([0.25, 0.5]))
-    return tuning._replace(step_size=steps, metric=metric, law=cast(law, "float64"))
+    slot = "schedule" if isinstance(law_or_schedule, TemperatureSchedule) else "law"
+    return tuning._replace(step_size=steps, metric=metric, **{slot: cast(law_or_schedule, "float64")})
 
 
 def observe(path, law, position, beta, log_ratio):

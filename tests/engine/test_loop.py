@@ -85,7 +85,7 @@ def test_a_run_compiles_its_step_once(caplog):
         job(rows=201, num_warmup=20, num_draws=10)  # a shape of its own
     compiled = [record.getMessage() for record in caplog.records if "XLA compilation of jit(" in record.getMessage()]
     assert sum("jit(advance)" in message for message in compiled) == 1
-    assert sum("jit(adapt)" in message for message in compiled) <= 1  # earlier runs may have left it
+    assert not [message for message in compiled if "tuning" in message or "adapt" in message]  # NumPy, on the host
 
 
 def test_warmup_rounds_double_and_add_up():

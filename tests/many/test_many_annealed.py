@@ -22,7 +22,7 @@ def test_annealed_runs_of_many_targets(method, num_warmup):
     results = run(data, method=method, num_warmup=num_warmup, num_draws=32)
     assert np.all(results.runs.draws.log_weight_base == 0)
     assert results.runs.draws.log_ratio.shape == (NUMBER, 4, 32)
-    assert results.runs.tuning.law.betas.shape == (NUMBER, 12)
+    assert results.runs.tuning.schedule.betas.shape == (NUMBER, 12)
     each = results.log_evidences
     assert np.all(np.abs(each.value - truths_of(data)) < 5 * each.standard_error)
     assert abs(results.log_evidence.z_score(truths_of(data).sum())) < 4

@@ -7,7 +7,7 @@ import pytest
 
 import thermocline as tc
 from tests.conformance.exact import CONSTANT, FACTORS, LOG_ZETA, MEANS, conditional, path_between_gaussians, z_score
-from thermocline.methods.adiabatic import Flow, with_momentum
+from thermocline.methods.adiabatic import Flow, log_partition, with_momentum
 from thermocline.movers import Keys, metric_of
 from thermocline.paths import AtTemperature, Path, TemperatureSchedule
 from thermocline.paths.reweighting import Curve, grid_of_betas
@@ -19,7 +19,7 @@ FAST = {"xla_backend_optimization_level": 0}
 
 def curve_between_gaussians():
     """Log z(beta), exactly."""
-    betas = np.asarray(grid_of_betas(jnp.dtype("float64")))
+    betas = grid_of_betas()
     return Curve(jnp.asarray(betas), jnp.asarray(conditional(betas)[2]), jnp.zeros(256))
 
 
@@ -27,29 +27,32 @@ def map_arrays(tree):
     return jax.tree.map(np.asarray, tree)
 
 
-def tuning_for(method, scale, step_size):
-    tuning = method.initial_tuning(metric_of(scale), jnp.zeros(8))
-    return tuning._replace(step_size=jnp.full(13, step_size))
+def tuning_for(method, scale, step_size, curve):
+    tuning = method.initial_tuning(metric_of(scale), np.zeros(8))
+    betas = np.linspace(0.0, 1.0, method.num_legs + 1)
+    return tuning._replace(
+        step_size=np.full(13, step_size), schedule=TemperatureSchedule(betas, group=1), curve=curve
+    )
 
 
 def test_the_weight_is_the_jacobian_whatever_the_estimate_of_the_partition_function(double):
     """Between the ends of a leg the log density gains what the weight says, less the log of the change of volume."""
     exact = curve_between_gaussians()
     path, first, last = path_between_gaussians(), jnp.asarray(0.2), jnp.asarray(0.5)
+    method = tc.experimental.AdiabaticMonteCarlo(HMC, num_legs=1, num_steps=200)
+    learned = tuning_for(method, FACTORS[0], 0.01, exact)
 
     def leg(state, error):
         parabola = error * exact.betas * (1 - exact.betas)
         curve = exact._replace(log_partition=exact.log_partition + parabola)
-        method = tc.experimental.AdiabaticMonteCarlo(HMC, num_legs=1, num_steps=200, curve=curve)
-        kept = lambda key, path, flow: with_momentum(path, curve, flow, state[2:])  # noqa: E731
+        kept = lambda key, path, curve, flow: with_momentum(path, curve, flow, state[2:])  # noqa: E731
         object.__setattr__(method, "_refreshed", kept)
         point, zero, none = path.evaluate(state[:2]), jnp.zeros(()), jnp.zeros((), int)
         flow = Flow(point, jnp.zeros(2), first, zero, zero, zero, none, none)
-        tuning = tuning_for(method, jnp.asarray(FACTORS[0]), 0.01)
-        flow = method.leg(jax.random.key(0), path, tuning, last, flow)
+        flow = method.leg(jax.random.key(0), path, learned._replace(curve=curve), last, flow)
         at_ends = AtTemperature(path, last).log_density(flow.point) - AtTemperature(path, first).log_density(point)
         gain = at_ends - 0.5 * (flow.momentum @ flow.momentum - state[2:] @ state[2:])
-        log_weight = flow.log_weight + curve.log_partition_at(last) - curve.log_partition_at(first)
+        log_weight = flow.log_weight + log_partition(curve, last) - log_partition(curve, first)
         return jnp.concatenate([flow.point.position, flow.momentum]), (log_weight, gain, flow.num_halts, flow.beta)
 
     states, errors = jnp.asarray(np.random.default_rng(0).normal(size=(16, 4))), jnp.tile(jnp.array([0.0, 0.5]), 8)
@@ -74,19 +77,18 @@ def wide_path():
 
 
 def wide_curve():
-    betas = np.asarray(grid_of_betas(jnp.dtype("float64")))[:, None]
+    betas = grid_of_betas()[:, None]
     precision = 1 - betas + betas / DEVIATIONS**2
     centred = -0.5 * betas * (1 - betas) / DEVIATIONS**2 / precision * SHIFTS**2
-    log_partition = np.sum(centred - betas * np.log(DEVIATIONS) - 0.5 * np.log(precision), axis=1)
-    log_partition += betas[:, 0] * (CONSTANT - LOG_ZETA)
-    return Curve(jnp.asarray(betas[:, 0]), jnp.asarray(log_partition), jnp.zeros(256))
+    log_z = np.sum(centred - betas * np.log(DEVIATIONS) - 0.5 * np.log(precision), axis=1)
+    log_z += betas[:, 0] * (CONSTANT - LOG_ZETA)
+    return Curve(jnp.asarray(betas[:, 0]), jnp.asarray(log_z), jnp.zeros(256))
 
 
 def runs(num_legs, number=20_000):
     path = wide_path()
-    method = tc.experimental.AdiabaticMonteCarlo(HMC, num_legs=num_legs, num_steps=8, curve=wide_curve())
-    tuning = tuning_for(method, jnp.ones(8), 0.25)
-    tuning = tuning._replace(law=TemperatureSchedule(jnp.linspace(0.0, 1.0, num_legs + 1), group=1))
+    method = tc.experimental.AdiabaticMonteCarlo(HMC, num_legs=num_legs, num_steps=8)
+    tuning = tuning_for(method, np.ones(8), 0.25, wide_curve())
     one = lambda key: method.step(Keys(*jax.random.split(key)), path, tuning, jnp.zeros(()))[1]  # noqa: E731
     keys = jax.random.split(jax.random.key(num_legs), number)
     return map_arrays(jax.jit(jax.vmap(one), compiler_options=FAST)(keys))

@@ -10,7 +10,8 @@ import pytest
 import thermocline as tc
 from tests.conformance.exact import CONSTANT, LOG_ZETA, MEANS, NUM_DRAWS, PRECISIONS, path_between_gaussians, z_score
 from tests.problems import bimodal
-from thermocline.methods.extended_hamiltonian import NUM_BINS, STIFFNESS, Bias
+from thermocline.methods.extended_hamiltonian import STIFFNESS
+from thermocline.methods.metadynamics import NUM_BINS, Bias
 from thermocline.movers import Keys, metric_of
 from thermocline.paths import ExtendedPoint
 
@@ -45,8 +46,8 @@ def features(position, control, log_ratio):
 
 def scores(method, step_size):
     path = path_between_gaussians()
-    tuning = method.initial_tuning(metric_of(jnp.ones(2)), jnp.zeros(8))
-    tuning = tuning._replace(step_size=jnp.full(1, step_size), law=Bias(jnp.asarray(VALUES)))
+    tuning = method.initial_tuning(metric_of(np.ones(2)), np.zeros(8))
+    tuning = tuning._replace(step_size=jnp.full(1, step_size), bias=Bias(jnp.asarray(VALUES)))
 
     def one(key, position, control):
         start = ExtendedPoint(path.evaluate(position), control)
@@ -83,8 +84,8 @@ def reweighted_scores(forgotten=0.0):
     """
     method = replace(METHOD, reweights=True)
     path, exact = path_between_gaussians(), exact_draws(np.random.default_rng(1))
-    tuning = method.initial_tuning(metric_of(jnp.ones(2)), jnp.zeros(8))
-    tuning = tuning._replace(step_size=jnp.full(1, 0.6), law=Bias(jnp.asarray(VALUES)))
+    tuning = method.initial_tuning(metric_of(np.ones(2)), np.zeros(8))
+    tuning = tuning._replace(step_size=jnp.full(1, 0.6), bias=Bias(jnp.asarray(VALUES)))
 
     def one(key, position, control):
         start = ExtendedPoint(path.evaluate(position), control)

@@ -17,14 +17,13 @@ pytestmark = pytest.mark.usefixtures("double")
 
 def draws_with(**fields):
     shape = next(iter(fields.values())).shape[:2]
-    nothing = jnp.zeros(shape)
-    return Draws(*[nothing] * len(Draws._fields))._replace(
-        **{name: jnp.asarray(values) for name, values in fields.items()}
+    return Draws(*[np.zeros(shape)] * len(Draws._fields))._replace(
+        **{name: np.asarray(values) for name, values in fields.items()}
     )
 
 
 def test_nodes_and_their_betas_are_inverse():
-    betas = tune.betas_of_nodes(13, jnp.dtype("float64"))
+    betas = tune.betas_of_nodes(13)
     np.testing.assert_allclose(tune.nodes_along(betas, 13), np.arange(13), atol=1e-9)
     assert betas[0] == 0
     assert betas[-1] == 1
@@ -35,7 +34,7 @@ def test_step_size_reaches_the_wanted_acceptance():
     mover, generator = tc.HMC(), np.random.default_rng(0)
     beta = jnp.asarray(generator.uniform(size=(16, 64)))
     width = 0.2 + 0.6 * beta
-    tuning = tune.initial_tuning(mover, metric_of(jnp.ones(1)), None, jnp.zeros(1))
+    tuning = tune.initial_tuning(mover, metric_of(np.ones(1)), None, np.zeros(1))
     for _ in range(12):
         step = jax.vmap(jax.vmap(lambda b: tune.step_size_at(tuning, b)))(beta)  # noqa: B023
         acceptance = 2 * jax.scipy.stats.norm.cdf(-((step / width) ** 2))
@@ -50,8 +49,8 @@ def test_unused_slots_change_nothing():
     mover, generator = tc.HMC(), np.random.default_rng(0)
     values = generator.uniform(0.1, 0.9, size=(4, 10))
     draws = draws_with(log_ratio=values, inverse_temperature=values, acceptance=values)
-    padded = Draws(*(jnp.pad(leaf, ((0, 0), (0, 6)), constant_values=np.nan) for leaf in draws))
-    step = jnp.full(13, 0.5)
+    padded = Draws(*(np.pad(leaf, ((0, 0), (0, 6)), constant_values=np.nan) for leaf in draws))
+    step = np.full(13, 0.5)
     np.testing.assert_allclose(tune.adapt_step_size(step, mover, draws), tune.adapt_step_size(step, mover, padded))
 
 
@@ -64,8 +63,8 @@ def test_metric_is_exact_between_gaussians(is_dense):
         target_covariance = root @ root.T + 0.1 * np.eye(3)
     scale = np.linalg.cholesky(base_covariance) if is_dense else np.sqrt(np.diag(base_covariance))
     position = generator.multivariate_normal(np.ones(3), target_covariance, size=(16, 4000))
-    weight = jnp.full((16, 4000), 1 / 64_000)
-    metric = metric_of(jnp.asarray(scale)).adapted(jnp.asarray(position), weight)
+    weight = np.full((16, 4000), 1 / 64_000)
+    metric = metric_of(scale).adapted(position, weight)
     for beta in (0.0, 0.3, 1.0):
         precision = (1 - beta) * np.linalg.inv(base_covariance) + beta * np.linalg.inv(target_covariance)
         root = np.stack([np.asarray(metric.at(jnp.asarray(beta)).multiply(column)) for column in jnp.eye(3)], axis=1)
@@ -76,17 +75,17 @@ def test_metric_is_exact_between_gaussians(is_dense):
 
 
 def test_one_chain_that_sits_still_teaches_the_metric_nothing():
-    position = jnp.zeros((16, 100, 2)).at[1:].set(5.0)
-    weight = jnp.zeros((16, 100)).at[0].set(0.01)
-    metric = metric_of(jnp.ones(2)).adapted(position, weight)
+    position, weight = np.zeros((16, 100, 2)), np.zeros((16, 100))
+    position[1:], weight[0] = 5.0, 0.01
+    metric = metric_of(np.ones(2)).adapted(position, weight)
     np.testing.assert_allclose(metric.variances, 1.0, rtol=1e-6)
 
 
 def test_base_draws_know_the_start_of_the_path():
     """r = a + b x with x ~ N(0, 1): log z - beta log zeta = a beta + (b beta)^2 / 2."""
-    log_ratio = -3.0 + 0.5 * jax.random.normal(jax.random.key(0), (4000,))
+    log_ratio = -3.0 + 0.5 * np.random.default_rng(0).normal(size=4000)
     curve = profile_of_base(log_ratio).curve()
-    betas = grid_of_betas(jnp.dtype("float64"))
+    betas = grid_of_betas()
     exact = -3.0 * betas + 0.125 * betas**2
     np.testing.assert_allclose(curve.log_partition, exact, atol=4 * 0.5 / np.sqrt(4000) + 0.01)
     effective = 4000 * np.exp(-0.25)  # of the draws reweighted to beta = 1
@@ -95,11 +94,11 @@ def test_base_draws_know_the_start_of_the_path():
 
 def test_a_short_path_needs_no_climb_and_a_long_one_does():
     short = tune.initial_tuning(
-        tc.HMC(), metric_of(jnp.ones(1)), learned_bias(), 0.3 * jax.random.normal(jax.random.key(0), (500,))
+        tc.HMC(), metric_of(np.ones(1)), learned_bias(), 0.3 * np.random.default_rng(0).normal(size=500)
     )
     assert not short.is_ramping
     long = tune.initial_tuning(
-        tc.HMC(), metric_of(jnp.ones(1)), learned_bias(), 300 * jax.random.normal(jax.random.key(0), (500,))
+        tc.HMC(), metric_of(np.ones(1)), learned_bias(), 300 * np.random.default_rng(0).normal(size=500)
     )
     assert long.is_ramping
     assert float(long.learning.window.centre) == pytest.approx(tune.STRIDE / 300, rel=0.2)
@@ -107,8 +106,8 @@ def test_a_short_path_needs_no_climb_and_a_long_one_does():
 
 def test_refitted_law_gives_every_segment_equal_mass():
     """When the curve is the truth: the marginal of beta, z(beta) exp(-f), has equal mass between knots."""
-    base_log_ratio = -2.0 + 0.9 * jax.random.normal(jax.random.key(0), (20_000,))
-    tuning = tune.initial_tuning(tc.HMC(), metric_of(jnp.ones(1)), learned_bias(), base_log_ratio)
+    base_log_ratio = -2.0 + 0.9 * np.random.default_rng(0).normal(size=20_000)
+    tuning = tune.initial_tuning(tc.HMC(), metric_of(np.ones(1)), learned_bias(), base_log_ratio)
     law = tuning.law.law
     grid = np.linspace(0, 1, 200_001)
     log_density = -2.0 * grid + 0.405 * grid**2 + np.asarray(jax.vmap(law.log_weight)(jnp.asarray(grid)))
@@ -120,8 +119,8 @@ def test_refitted_law_gives_every_segment_equal_mass():
 
 def test_a_fixed_scale_is_the_metric_everywhere_and_warm_up_leaves_it():
     """Whatever the base's scale; and the joint method keeps its own mass for the control variable."""
-    base_metric = metric_of(jnp.asarray(np.linalg.cholesky([[9.0, 2.0], [2.0, 4.0]])))
-    ratios = jnp.zeros(16)
+    base_metric = metric_of(np.linalg.cholesky([[9.0, 2.0], [2.0, 4.0]]))
+    ratios = np.zeros(16)
     for scale, expected in ((2.0, [2.0, 2.0]), (np.array([0.5, 3.0]), [0.5, 3.0])):
         method = tc.GibbsTempering(tc.HMC(step_size=0.5, scale=scale))
         tuning = method.initial_tuning(base_metric, ratios)

@@ -31,8 +31,7 @@ SIZE = 1 / np.sum(WEIGHT**2)  # effective draws
 
 
 def adapted(scale, centres=None):
-    metric = metric_of(jnp.asarray(scale), None if centres is None else jnp.asarray(centres))
-    return metric.adapted(jnp.asarray(POSITION), jnp.asarray(WEIGHT))
+    return metric_of(scale, centres).adapted(POSITION, WEIGHT)
 
 
 def covariance_at(metric, beta):

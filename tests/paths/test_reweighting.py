@@ -15,7 +15,7 @@ OPEN = Window(np.float64(1.0), np.float64(1.0), np.bool_(True))
 def learned(log_ratio):
     """The law refitted to exact draws of the base, and the log partition function at beta = 1 that it goes by."""
     curve = profile_of_base(np.asarray(log_ratio)).curve()
-    return tc.Continuous(np.zeros(65)).refit(curve, OPEN), float(curve.log_partition_at(1.0))
+    return tc.Continuous(np.zeros(65)).refit(curve, OPEN), float(curve.log_partition[-1])
 
 
 def largest_weight(log_ratio, places):

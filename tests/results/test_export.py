@@ -76,6 +76,7 @@ def test_a_loaded_result_is_the_same_to_the_last_bit(result, path):
         "unconstrained",
         "template",
         "law",
+        "schedule",
         "log_zeta",
         "base_draws",
         "info",

@@ -245,6 +245,7 @@ def pooled(sample: ImportanceSample, mixture: Any, went: Exploration, evaluate: 
     log_target = np.concatenate([sample.log_target, np.where(np.isfinite(own), own, -np.inf)])
     log_mixture = mixture.log_density_of_rows(positions)
     log_weight_base = draws.log_weight_base
+    assert law is not None, "pilots have a law of beta"
     log_pilot = log_base + log_masses(law, log_target - log_zeta - log_base)
     log_pilot += np.logaddexp.reduce(log_weight_base, axis=None) - np.log(log_weight_base.size)
     counts = sample.log_weight.size, 0.1 * log_weight_base.size

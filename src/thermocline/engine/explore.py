@@ -1,10 +1,9 @@
 """One exploration of a path: base draws, first tuning, chains, the run; what pilots and `sample` share."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import NormalisedDensity, centres_of, initial_scale
@@ -12,10 +11,11 @@ from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, run
 from thermocline.engine.plan import RunPlan
 from thermocline.engine.prepare import CERTAIN, prepare, starts
-from thermocline.engine.program import first_tuning, start
+from thermocline.engine.program import first_tuning, start, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.resampling import systematic_resample
-from thermocline.methods import Method, Piloted, Rehearsed
+from thermocline.methods import Method
+from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.movers import metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws, Estimate
@@ -37,13 +37,12 @@ class Lengths(NamedTuple):
 
 
 class Exploration(NamedTuple):
-    """The path, what its run left, what is known of its base, and the method as it was run."""
+    """The path, what its run left, and what is known of its base."""
 
     path: Path
     outcome: Outcome
     base_draws: BaseDraws
     log_support: Estimate
-    method: Any = None
 
 
 def explore(
@@ -60,18 +59,17 @@ def explore(
 ) -> Exploration:
     """Run `method` on the path from `base` to `target`; both are already of the precision in force.
 
-    A method that takes in the whole path with one step is warmed up by its pilot first, and may rehearse.
+    A method with a pilot is warmed up by it first; one whose sizes are not given then rehearses to find them.
     """
     key_base, key_start, key_run = keys_of(seed)
     path, base_draws, log_support = prepare(key_base, target, base, log_zeta)
     known = to_numpy(base)
     metric = metric_of(initial_scale(known, base_draws.position), centres_of(known, base_draws.position))
-    pilot = method.pilot if isinstance(method, Piloted) else method
-    tuning, visits_base = first_tuning(pilot, metric, base_draws.log_ratio)
+    tuning = first_tuning(method.pilot or method, metric, base_draws.log_ratio)
     positions, num_kept = starts(base_draws, lengths.num_chains), max(NUM_KEPT // lengths.num_chains, 8)
     store, num_warmup, before = checkpoint(path), lengths.num_warmup, []
 
-    def learn(method: Method, tuning: Any, num_warmup: int, name: str) -> Any:
+    def learn(method: Method, tuning: Tuning, num_warmup: int, name: str) -> Tuning:
         """The tuning after a warm-up whose draws are not used."""
         outcome = run(
             jax.random.fold_in(key_start, 1 + len(before)),
@@ -86,21 +84,20 @@ def explore(
             chunk_size=chunk_size,
         )
         before.append(outcome)
-        return jax.tree.map(jnp.asarray, to_numpy(outcome.tuning))  # the same, read back from a checkpoint or not
+        return outcome.tuning
 
-    if isinstance(method, Piloted):
-        method, tuning = method.tuned(learn(pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning)
-        num_warmup, visits_base = int(method.own_warmup * num_warmup), True
-    if isinstance(method, Rehearsed) and not method.is_sized and num_warmup > 0:
-        for index in range(MOST_REHEARSALS):
-            measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")
-            resized = method.resized(measured)
-            tuning = measured if resized is None else resized
-            if resized is None:
-                break
+    if method.pilot is not None:
+        learned = learn(method.pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning
+        tuning = tuned(method, learned)
+    num_warmup = int(method.own_warmup * num_warmup)
+    for index in range(0 if method.is_sized or num_warmup == 0 else MOST_REHEARSALS):
+        measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")
+        tuning = tuned(method, measured)
+        if tuning is measured:
+            break
     states = start(key_start, method, path, tuning, positions)
-    log_support = CERTAIN if visits_base else log_support
-    is_accurate = lengths.is_accurate if tuning.law is not None else None
+    log_support = CERTAIN if visits_base(tuning) else log_support
+    is_accurate = lengths.is_accurate
     stop = None if is_accurate is None else lambda draws: is_accurate(float(path.log_zeta), log_support, draws)
     most_draws = lengths.num_draws if stop is None else lengths.most_draws
     outcome = run(
@@ -117,7 +114,7 @@ def explore(
     )
     for learning in before:
         outcome = _with_pilot(outcome, learning)
-    return Exploration(path, outcome, base_draws, log_support, method)
+    return Exploration(path, outcome, base_draws, log_support)
 
 
 def _with_pilot(outcome: Outcome, pilot: Outcome) -> Outcome:

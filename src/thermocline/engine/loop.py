@@ -99,7 +99,7 @@ def run(
         else:
             with timer.timing("adapt"):
                 tuning = adapt(method, state.tuning, state.kept, plan.is_last_warmup(phase, index))
-                state = state._replace(tuning=jax.block_until_ready(tuning))
+                state = state._replace(tuning=tuning)
     gradients = int(state.warmup_gradients)
     return Outcome(concatenate(chunks), state.tuning, state.states, progress.step, timer.seconds, gradients)
 

@@ -1,4 +1,4 @@
-"""The compiled programs of a run: many steps of many chains, adaptation, and the start."""
+"""The programs of a run: many steps of many chains and their start, compiled; adaptation, on the host."""
 
 from functools import partial
 from typing import Any
@@ -9,10 +9,11 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from thermocline.methods import Method
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, in_precision
 from thermocline.movers import Keys, Metric
-from thermocline.paths import Path, TemperatureSchedule
+from thermocline.paths import Path
 from thermocline.records import Draws
+from thermocline.support.precision import to_numpy
 
 
 def chain_mesh(num_chains: int, path: Path) -> Mesh:
@@ -70,21 +71,24 @@ def advance(
     return spread(method, path, tuning, chains, states)
 
 
-@jax.jit
-def first_tuning(method: Method, metric: Metric, base_log_ratio: jax.Array) -> tuple[Tuning, jax.Array]:
-    """What a method knows before the first round, and whether its law sees beta = 0 itself.
-
-    A law with an atom there gives mass to draws of the base that lie off the target's support.
-    """
-    tuning = method.initial_tuning(metric, base_log_ratio)
-    if not hasattr(tuning.law, "log_mass"):
-        return tuning, jnp.asarray(isinstance(tuning.law, TemperatureSchedule))  # a schedule begins at the base
-    return tuning, jnp.isfinite(tuning.law.log_mass(jnp.asarray(-jnp.inf, base_log_ratio.dtype)))
+def first_tuning(method: Method, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+    """What a method knows before the first round."""
+    metric = to_numpy(metric)
+    with np.errstate(all="ignore"):  # a target whose density is no number among many
+        return in_precision(method.initial_tuning(metric, np.asarray(base_log_ratio)), metric.variances.dtype)
 
 
-@jax.jit
-def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-    return method.adapt(tuning, draws, is_last)
+def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+    """What it knows after a round: on the host, as nothing that runs between rounds is worth compiling."""
+    with np.errstate(all="ignore"):
+        return in_precision(method.adapt(tuning, draws, is_last), tuning.step_size.dtype)
+
+
+def tuned(method: Method, learned: Tuning) -> Tuning:
+    """What a method makes of what its pilot, or a short run of its own, has learned; the same object if nothing."""
+    with np.errstate(all="ignore"):
+        tuning = method.tuned(learned)
+    return learned if tuning is learned else in_precision(tuning, learned.step_size.dtype)
 
 
 @jax.jit

@@ -16,6 +16,7 @@ from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults
 from thermocline.many.sample import group_size_for, sample_many, seeds_of
 from thermocline.methods import AnnealedImportance
+from thermocline.methods.annealed_importance import check_annealed
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Mover
 from thermocline.opinions.bidirectional import log_mean, reverse_run
@@ -78,8 +79,7 @@ def bidirectional_many(
     """
     if not (isinstance(num_runs, int | np.integer) and num_runs >= 16 and num_runs % NUM_CHAINS == 0):
         raise ThermoclineError(f"num_runs is {num_runs!r}; give a multiple of {NUM_CHAINS} of at least 16.")
-    if not isinstance(method, AnnealedImportance):
-        raise ThermoclineError(f"method is {type(method).__name__}; only AnnealedImportance can be run both ways.")
+    check_annealed(method)
     forward = sample_many(
         target,
         data,

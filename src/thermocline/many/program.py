@@ -1,4 +1,4 @@
-"""The compiled programs of many targets at once: their starts, steps of all their chains, and adaptation."""
+"""The compiled programs of many targets at once: draws of their bases, starts, and steps of all their chains."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,10 +10,9 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from thermocline.bases import centres_of, fresh_draws, initial_scale
-from thermocline.engine.program import first_tuning
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import Keys, metric_of
+from thermocline.movers import Keys, Metric, metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws
 from thermocline.support.pytree import pytree, static
@@ -45,15 +44,13 @@ class Paths:
         return Paths(Path(stacked, shared if self.is_shared else stacked, stacked), self.is_shared)
 
 
-class Start(NamedTuple):
-    """Where the chains of every target begin, and what fresh draws of its base say."""
+class Drawn(NamedTuple):
+    """What fresh draws of every target's base say."""
 
     log_zeta: jax.Array
     base_draws: BaseDraws
     num_bad: jax.Array  # draws of the base where r is NaN or +inf
-    tuning: Tuning
-    visits_base: jax.Array
-    states: Any
+    metric: Metric
 
 
 def at(tree: Any, index: Any) -> Any:
@@ -67,11 +64,11 @@ def keys_of(seeds: jax.Array) -> jax.Array:
     return jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 3))(seeds)
 
 
-@partial(jax.jit, static_argnames=("num_chains", "num_draws"))
-def start_group(keys: jax.Array, method: Method, paths: Paths, *, num_chains: int, num_draws: int) -> Start:
-    """Fresh draws of every base, log zeta where it is NaN, and the chains' starts on the target's support."""
+@partial(jax.jit, static_argnames="num_draws")
+def draw_group(keys: jax.Array, paths: Paths, *, num_draws: int) -> Drawn:
+    """Fresh draws of every base, log zeta where it is NaN, and the base's metric."""
 
-    def of_target(path: Path, keys: jax.Array) -> Start:
+    def of_target(path: Path, keys: jax.Array) -> Drawn:
         positions = fresh_draws(keys[0], path.base, num_draws)
         unscaled = Path(path.target, path.base, jnp.zeros_like(path.log_zeta))
         log_ratio = jax.vmap(unscaled.log_ratio)(positions)
@@ -80,14 +77,11 @@ def start_group(keys: jax.Array, method: Method, paths: Paths, *, num_chains: in
         log_ratio = jnp.where(is_inside, log_ratio, -jnp.inf)
         estimate = jax.nn.logsumexp(log_ratio) - jnp.log(num_draws)
         log_zeta = jnp.where(jnp.isnan(path.log_zeta), estimate, path.log_zeta)
-        path, log_ratio = Path(path.target, path.base, log_zeta), log_ratio - log_zeta
         metric = metric_of(initial_scale(path.base, positions, jnp), centres_of(path.base, positions, jnp))
-        tuning, visits_base = first_tuning(method, metric, log_ratio)
-        states = first_states(keys[1], method, path, tuning, positions, log_ratio, num_chains)
         moments, own = getattr(path.base, "moments", None), hasattr(path.base, "log_density_of_rows")
         mean, variance = (None, None) if moments is None else moments(*[jnp] if own else [])
-        known: Any = positions, log_ratio, mean, variance
-        return Start(log_zeta, BaseDraws(*known), num_bad, tuning, visits_base, states)
+        known: Any = positions, log_ratio - log_zeta, mean, variance
+        return Drawn(log_zeta, BaseDraws(*known), num_bad, metric)
 
     return paths.map(of_target, keys)
 
@@ -113,7 +107,7 @@ def first_states(
 def init_group(
     keys: jax.Array, method: Method, paths: Paths, tuning: Tuning, base_draws: BaseDraws, num_chains: int
 ) -> Any:
-    """The chains' starts, for a method that takes over from its pilot."""
+    """The chains' starts, with what is known before the first round or after the pilot."""
 
     def of_target(path: Path, keys: jax.Array, tuning: Tuning, position: jax.Array, log_ratio: jax.Array) -> Any:
         return first_states(keys[1], method, path, tuning, position, log_ratio, num_chains)
@@ -186,17 +180,11 @@ def advance_group(
     return spread(method, paths, tuning, keys, states)
 
 
-@jax.jit
-def adapt_group(method: Method, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-    return jax.vmap(lambda tuning, draws: method.adapt(tuning, draws, is_last))(tuning, draws)
+def where_active(is_active: np.ndarray, new: Any, old: Any) -> Any:
+    """The new leaves of active targets, the old ones of those that rest; in NumPy."""
 
-
-@jax.jit
-def where_active(is_active: jax.Array, new: Any, old: Any) -> Any:
-    """The new leaves of active targets, the old ones of those that rest."""
-
-    def choose(new: jax.Array, old: jax.Array) -> jax.Array:
-        return jnp.where(is_active.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    def choose(new: Any, old: Any) -> np.ndarray:
+        return np.where(is_active.reshape(-1, *[1] * (np.ndim(new) - 1)), new, old)
 
     return jax.tree.map(choose, new, old)
 

@@ -75,7 +75,7 @@ class ManyResults:
 
         NaN for a target that could not be sampled; None for a method without evidence.
         """
-        return None if self.runs.tuning.law is None else self._log_evidences(slice(None))
+        return self._log_evidences(slice(None)) if self.settings.method.has_evidence else None
 
     @property
     def log_evidence(self) -> Estimate | None:
@@ -148,7 +148,8 @@ class ManyResults:
 
     def _log_evidences(self, part: slice) -> Estimate:
         draws, log_zeta = self.runs.draws, self.runs.log_zeta
-        group, rows = getattr(self.runs.tuning.law, "group", 0), []  # of draws that are one independent piece
+        schedule, rows = self.runs.tuning.schedule, []
+        group = 0 if schedule is None else schedule.group  # of draws that are one independent piece
         for i in range(len(self)):
             first, second = (weight[i][:, part] for weight in (draws.log_weight_target, draws.log_weight_base))
             batches = batches_of_groups(first.shape[0], first.shape[1], group) if group else None

@@ -23,22 +23,22 @@ from thermocline.engine.loop import (
     with_chunk,
 )
 from thermocline.engine.plan import MOST_RAMPS, PHASES, RAMP, SAMPLING, WARMUP, warmup_rounds
+from thermocline.engine.program import adapt, first_tuning, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.many.program import (
+    Drawn,
     Paths,
-    Start,
-    adapt_group,
     advance_group,
     at,
     count_inside,
+    draw_group,
     init_group,
     keys_of,
-    start_group,
     target_mesh,
     where_active,
 )
-from thermocline.methods import AnnealedImportance, Method
-from thermocline.methods.tuning import Tuning
+from thermocline.methods import Method
+from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws
 from thermocline.records.draws import Array
@@ -60,10 +60,8 @@ class Plan(NamedTuple):
 
     @property
     def first_method(self) -> Method:
-        """What climbs and warms up: a pilot, where the method has one and something to learn from it."""
-        if isinstance(self.method, AnnealedImportance) and (self.num_warmup > 0 or self.method.betas is None):
-            return self.method.pilot
-        return self.method
+        """What climbs and warms up: the pilot, where the method has one."""
+        return self.method.pilot or self.method
 
     @property
     def num_kept(self) -> int:
@@ -154,7 +152,9 @@ class Group(NamedTuple):
     seeds: np.ndarray
     keys: jax.Array
     paths: Paths
-    start: Start
+    drawn: Drawn
+    tuning: Tuning
+    states: Any
     num_inside: np.ndarray  # fresh base draws on the target's support
     advance: Callable[..., Any]  # steps of any method
     course: Course
@@ -162,7 +162,7 @@ class Group(NamedTuple):
     @property
     def is_usable(self) -> np.ndarray:
         """Whose density is a number at every draw of the base, and positive at some."""
-        return (np.asarray(self.start.num_bad) == 0) & (self.num_inside > 0)
+        return (np.asarray(self.drawn.num_bad) == 0) & (self.num_inside > 0)
 
 
 def begin_group(
@@ -170,59 +170,57 @@ def begin_group(
 ) -> Group:
     """Draw from the bases, place the chains, and compile the first steps: a pilot's only if there is warm-up."""
     with timer.timing("compile"):
-        keys, method = keys_of(seeds), plan.first_method
-        start = start_group(keys, method, paths, num_chains=plan.num_chains, num_draws=NUM_BASE_DRAWS)
-        paths = Paths(Path(paths.path.target, paths.path.base, start.log_zeta), paths.is_shared)
-    row = start.base_draws.position.shape[-1] + 8
+        keys = keys_of(seeds)
+        drawn = draw_group(keys, paths, num_draws=NUM_BASE_DRAWS)
+        paths = Paths(Path(paths.path.target, paths.path.base, drawn.log_zeta), paths.is_shared)
+        tuning = first_tuning(plan.first_method, drawn.metric, drawn.base_draws.log_ratio)
+    row = drawn.base_draws.position.shape[-1] + 8
     capacity = int(np.clip(BUFFER_BYTES / (8 * len(seeds) * plan.num_chains * row), 1, MOST_STEPS_A_CHUNK))
     advance = partial(advance_group, shared_key, keys, capacity=capacity, mesh=target_mesh(len(seeds), paths))
-    num_inside = np.isfinite(start.base_draws.log_ratio).sum(axis=1)
+    num_inside = np.isfinite(drawn.base_draws.log_ratio).sum(axis=1)
     course = Course(advance, plan, ChunkSize(plan.chunk_size, capacity), timer, reporter)
-    group = Group(seeds, keys, paths, start, num_inside, advance, course)
-    if method is not plan.method and plan.num_warmup == 0:
-        return handed_over(group, start.tuning)
-    return compiled(group, method, start.tuning, start.states)
+    group = Group(seeds, keys, paths, drawn, tuning, None, num_inside, advance, course)
+    if plan.method.pilot is not None and plan.num_warmup == 0:
+        return handed_over(group, tuning)
+    return compiled(group, plan.first_method, tuning)
 
 
-def compiled(group: Group, method: Method, tuning: Tuning, states: Any) -> Group:
-    """The group at these states, with the compiled steps of a method."""
+def compiled(group: Group, method: Method, tuning: Tuning) -> Group:
+    """The group with chains placed for a method, and its compiled steps."""
     course = group.course
     with course.timer.timing("compile"):
         mesh = target_mesh(len(group.seeds), group.paths)
+        states = init_group(group.keys, method, group.paths, tuning, group.drawn.base_draws, course.plan.num_chains)
         states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("targets")))  # as steps return them
         program = partial(group.advance, method, group.paths)
         jax.block_until_ready(program(tuning, states, 0, 0))
     course = course._replace(program=program, pace=ChunkSize(course.plan.chunk_size, course.pace.capacity))
-    return group._replace(start=group.start._replace(tuning=tuning, states=states), course=course)
+    return group._replace(tuning=tuning, states=states, course=course)
 
 
 def handed_over(group: Group, learned: Tuning) -> Group:
-    """From the pilot to annealed runs, tuned target by target by what the pilot learned."""
-    method: Any = group.course.plan.method
-    tuned = [method.tuned(at(learned, i))[1] for i in range(len(group.seeds))]
-    tuning = jax.tree.map(lambda *leaves: np.stack(leaves), *tuned)
-    states = init_group(group.keys, method, group.paths, tuning, group.start.base_draws, group.course.plan.num_chains)
-    start = group.start._replace(visits_base=np.ones(len(group.seeds), bool))  # its runs begin at the base
-    return compiled(group._replace(start=start), method, tuning, states)
+    """From the pilot to the method, tuned by what the pilot learned of each target."""
+    method = group.course.plan.method
+    return compiled(group, method, tuned(method, learned))
 
 
 def finish_group(group: Group) -> Runs:
     """Climb, warm up, freeze and sample."""
     plan = group.course.plan
-    standing = RunState(group.start.tuning, group.start.states, np.zeros(len(group.seeds), int))
+    standing = RunState(group.tuning, group.states, np.zeros(len(group.seeds), int))
     if plan.num_warmup > 0:
         standing = ramp(group.course, standing, group.is_usable)
     step, lengths = plan.first_warmup_step, warmup_rounds(plan.num_warmup)
     for index, length in enumerate(lengths):
         standing = take_round(group.course, WARMUP, standing, step, length, is_last=index == len(lengths) - 1)
         step += length
-    if plan.first_method is not plan.method and plan.num_warmup > 0:
+    if plan.method.pilot is not None and plan.num_warmup > 0:
         group = handed_over(group, standing.tuning)
-        standing = standing._replace(tuning=group.start.tuning, states=group.start.states)
-    start, course = group.start, group.course
+        standing = standing._replace(tuning=group.tuning, states=group.states)
+    drawn, course = group.drawn, group.course
     chunks = list(course.chunks(SAMPLING, standing, plan.first_sampling_step, plan.num_draws))
     draws = course.by_target(concatenate([chunk for _, _, chunk in chunks]))
-    known = start.log_zeta, start.base_draws, start.num_bad, count_support(group)
+    known = drawn.log_zeta, drawn.base_draws, drawn.num_bad, count_support(group)
     return to_numpy(Runs(group.seeds, *known, standing.tuning, chunks[-1][0], standing.warmup_gradients, draws))
 
 
@@ -251,17 +249,17 @@ def take_round(
         gradients = gradients + chunk.num_gradients.reshape(len(gradients), -1).sum(axis=1)
     assert kept is not None, "a round has steps"
     with course.timer.timing("adapt"):
-        tuning = adapt_group(course.plan.first_method, standing.tuning, course.by_target(kept), is_last)
-        return RunState(jax.block_until_ready(tuning), states, gradients)
+        tuning = adapt(course.plan.first_method, standing.tuning, course.by_target(kept), is_last)
+        return RunState(tuning, states, gradients)
 
 
 def count_support(group: Group) -> np.ndarray:
     """How many base draws fell on each target's support and of how many; many more where some did not.
 
-    All, where the law has an atom at the base and so needs no such correction.
+    All, where temperatures include the base's own and so need no such correction.
     """
     num_drawn = np.full(len(group.seeds), NUM_BASE_DRAWS)
-    is_wanted = group.is_usable & ~np.asarray(group.start.visits_base)
+    is_wanted = group.is_usable & (not visits_base(at(group.tuning, 0)))
     num_inside = np.where(is_wanted | ~group.is_usable, group.num_inside, num_drawn)
     is_partial = is_wanted & (num_inside < num_drawn)
     for index in range(SUPPORT_ROUNDS if is_partial.any() else 0):

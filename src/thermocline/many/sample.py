@@ -20,8 +20,7 @@ from thermocline.many.bases import resolve_bases
 from thermocline.many.program import Paths, at
 from thermocline.many.result import ManyResults, Settings
 from thermocline.many.run import NUM_BASE_DRAWS, Plan, Runs, begin_group, finish_group
-from thermocline.methods import AnnealedImportance, GibbsTempering, Method, Piloted
-from thermocline.methods.annealed_importance import checked_betas
+from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning
 from thermocline.support.precision import cast, computing_in, to_numpy
@@ -59,10 +58,11 @@ def sample_many(
     the parameters are dropped once a target's checks are made, and only their weights kept, for the evidence.
     """
     _check_options(seed, Lengths(num_chains, num_warmup, num_draws, num_draws), None, chunk_size)
-    _check_method(method)
+    chosen = GibbsTempering() if method is None else method
+    _check_method(chosen)
     number, size = num_targets(data), group_size_for(group_size)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        chosen = cast(GibbsTempering() if method is None else method, precision)
+        chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position, prior=None, log_likelihood=None)
         one = replace(target, data=at(data, 0))
@@ -193,20 +193,19 @@ def _warn_of_unusable(results: ManyResults) -> None:
         )
 
 
-def _check_method(method: Method | None) -> None:
-    """Programs have one shape for all targets, and so must their temperatures."""
-    if isinstance(method, Piloted) and not isinstance(method, AnnealedImportance):
+def _check_method(method: Method) -> None:
+    """Programs have one shape for all targets, and rounds of warm-up are those of one method."""
+    check_method(method)
+    if method.pilot is not None and method.own_warmup > 0:
         raise ThermoclineError(
-            f"sample_many cannot run {type(method).__name__}, which a pilot has to tune for each target; "
+            f"sample_many cannot run {type(method).__name__}, which has rounds of its own after its pilot's; "
             "use GibbsTempering, JointTempering or AnnealedImportance, or tc.sample target by target."
         )
-    if isinstance(method, AnnealedImportance) and method.betas is None and method.num_temperatures is None:
+    if not method.is_sized:
         raise ThermoclineError(
-            "sample_many runs all targets with equally many temperatures; give AnnealedImportance its "
+            f"sample_many runs all targets with equally many temperatures; give {type(method).__name__} its "
             "num_temperatures, which a pilot places for each target, or its betas."
         )
-    if isinstance(method, AnnealedImportance) and method.betas is not None:
-        checked_betas(method.betas)
 
 
 def group_size_for(group_size: int | None) -> int:

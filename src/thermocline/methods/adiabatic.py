@@ -1,15 +1,17 @@
 """Adiabatic Monte Carlo (Betancourt 2014): a contact Hamiltonian flow that carries x from the base to the target."""
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.methods import tuning as tune
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.method import Temperatures
 from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread
 from thermocline.movers import HMC, Keys, Metric, Mover, Scale
 from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.paths.reweighting import Curve
@@ -51,9 +53,10 @@ class AdiabaticMonteCarlo:
     mover: Mover = field(default_factory=HMC)
     num_legs: int = static(default=8)
     num_steps: int = static(default=16)
-    curve: Any = None
 
     has_evidence = True
+    temperatures = Temperatures.SCHEDULE
+    is_sized = True
     own_warmup = 0.0
     first_draws = 64
     biases = (
@@ -62,17 +65,19 @@ class AdiabaticMonteCarlo:
     )
 
     @property
-    def pilot(self) -> Any:
+    def pilot(self) -> GibbsTempering:
         return pilot_with(self.mover)
 
-    def tuned(self, tuning: Tuning) -> "tuple[AdiabaticMonteCarlo, Tuning]":
+    def tuned(self, tuning: Tuning) -> Tuning:
+        if tuning.schedule is not None:
+            return tuning
         curve = curve_of(tuning)
-        law = TemperatureSchedule(equidistant_betas(curve, self.num_legs + 1), group=1)
-        return replace(self, curve=curve), tuning._replace(law=law, learning=None)
+        schedule = TemperatureSchedule(equidistant_betas(curve, self.num_legs + 1), group=1)
+        curve = curve._replace(betas=spread(curve.betas, leading_axes(tuning)))
+        return tuning._replace(law=None, learning=None, schedule=schedule, curve=curve)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        law = TemperatureSchedule(jnp.linspace(0.0, 1.0, self.num_legs + 1), group=1)
-        return tune.initial_tuning(self.mover, metric, law, base_log_ratio)
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
         return jnp.zeros((), position.dtype)  # nothing is carried from run to run
@@ -80,11 +85,11 @@ class AdiabaticMonteCarlo:
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: jax.Array) -> tuple[jax.Array, Draw]:
         key_start, key_legs = jax.random.split(keys.own)
         point = path.evaluate(ravel_pytree(path.base.sample(key_start))[0])
-        zero, none = jnp.zeros_like(point.log_ratio), jnp.zeros((), int)
-        flow = Flow(point, jnp.zeros_like(point.position), zero, zero, zero, self.curve.log_partition[-1], none, none)
+        zero, none, total = jnp.zeros_like(point.log_ratio), jnp.zeros((), int), learned_curve(tuning).log_partition[-1]
+        flow = Flow(point, jnp.zeros_like(point.position), zero, zero, zero, total, none, none)
 
         def leg(k: jax.Array, flow: Flow) -> Flow:
-            return self.leg(jax.random.fold_in(key_legs, k), path, tuning, tuning.law.betas[k + 1], flow)
+            return self.leg(jax.random.fold_in(key_legs, k), path, tuning, betas_of(tuning)[k + 1], flow)
 
         flow = jax.lax.fori_loop(0, self.num_legs, leg, flow)
         is_lost, one = flow.beta < 1, jnp.ones_like(zero)
@@ -93,7 +98,7 @@ class AdiabaticMonteCarlo:
         move = passed, is_lost, jnp.asarray(False), flow.num_steps + 1
         return state, Draw(flow.point.position, one, flow.point.log_ratio, log_weight, 0 * one, *move, 0 * one)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
 
     def leg(self, key: jax.Array, path: Path, tuning: Tuning, upper: jax.Array, flow: Flow) -> Flow:
@@ -101,26 +106,32 @@ class AdiabaticMonteCarlo:
         middle = 0.5 * (flow.beta + upper)
         scale, step_size = tuning.metric.at(middle), tune.step_size_at(tuning, middle)
         rate = (upper - flow.beta) / (flow.momentum.size * step_size * self.num_steps)
-        first = flow.num_steps
+        first, curve = flow.num_steps, learned_curve(tuning)
 
         def goes_on(flow: Flow) -> jax.Array:
             return (flow.beta < upper) & (flow.num_steps - first < MOST_STEPS * self.num_steps)
 
         def advance(flow: Flow) -> Flow:
-            after = contact_step(path, self.curve, rate, scale, step_size, upper, flow)
-            halted = self._refreshed(jax.random.fold_in(key, flow.num_steps + 1), path, flow)
+            after = contact_step(path, curve, rate, scale, step_size, upper, flow)
+            halted = self._refreshed(jax.random.fold_in(key, flow.num_steps + 1), path, curve, flow)
             halted = halted._replace(num_steps=flow.num_steps + 1, num_halts=flow.num_halts + 1)
             is_halted = ~jnp.all(jnp.isfinite(after.momentum)) | jnp.isnan(after.log_weight)
             return jax.tree.map(lambda old, new: jnp.where(is_halted, old, new), halted, after)
 
-        flow = self._refreshed(key, path, flow)
+        flow = self._refreshed(key, path, curve, flow)
         flow = jax.lax.while_loop(goes_on, advance, flow)
         gain = jnp.log(flow.squared) - jnp.log(flow.momentum @ flow.momentum)
         return flow._replace(log_weight=flow.log_weight + gain)
 
-    def _refreshed(self, key: jax.Array, path: Path, flow: Flow) -> Flow:
+    def _refreshed(self, key: jax.Array, path: Path, curve: Curve, flow: Flow) -> Flow:
         momentum = jax.random.normal(key, flow.momentum.shape, flow.momentum.dtype)
-        return with_momentum(path, self.curve, flow, momentum)
+        return with_momentum(path, curve, flow, momentum)
+
+
+def learned_curve(tuning: Tuning) -> Curve:
+    """Log z(beta) as the pilot has estimated it."""
+    assert tuning.curve is not None, "a pilot has learned the curve"
+    return tuning.curve
 
 
 def with_momentum(path: Path, curve: Curve, flow: Flow, momentum: jax.Array) -> Flow:
@@ -130,9 +141,14 @@ def with_momentum(path: Path, curve: Curve, flow: Flow, momentum: jax.Array) -> 
     return flow._replace(momentum=momentum, level=level, squared=squared)
 
 
+def log_partition(curve: Curve, beta: jax.Array) -> jax.Array:
+    """Log z(beta), linear between the points of the curve; of JAX, within a step."""
+    return jnp.interp(beta, curve.betas, curve.log_partition)
+
+
 def log_normalised(path: Path, curve: Curve, point: Point, beta: jax.Array) -> jax.Array:
     """Log density of x at beta, with the estimated partition function."""
-    return AtTemperature(path, beta).log_density(point) - curve.log_partition_at(beta)
+    return AtTemperature(path, beta).log_density(point) - log_partition(curve, beta)
 
 
 def contact_step(
@@ -157,7 +173,7 @@ def contact_step(
     end = kicked(moved, half, following, duration)
     left = 2 * (log_normalised(path, curve, moved, following) - flow.level)
     end = end * jnp.sqrt(jnp.where(left > 0, left, jnp.nan) / (end @ end))
-    gained = curve.log_partition_at(following) - curve.log_partition_at(beta)
+    gained = log_partition(curve, following) - log_partition(curve, beta)
     excess = 0.5 * (point.log_ratio + moved.log_ratio) - gained / (following - beta)
     log_weight = flow.log_weight + momentum.size * (following - beta) / (half @ half) * excess
     return flow._replace(point=moved, momentum=end, beta=following, log_weight=log_weight, num_steps=flow.num_steps + 1)

@@ -7,34 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.methods import tuning as tune
 from thermocline.methods.annealing import anneal
-from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, rounded_up, thermodynamic_length
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.method import Temperatures
+from thermocline.methods.pilot import annealing_schedule, pilot_with
+from thermocline.methods.tuning import Tuning, betas_of
 from thermocline.movers import HMC, Keys, Metric, Mover
-from thermocline.paths import Path, TemperatureSchedule, sigmoidal_betas
+from thermocline.paths import Path
 from thermocline.records import Draw, Draws
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import field, pytree, static
-
-STAGES_A_LENGTH = 4.0  # stages for each squared unit of thermodynamic length: log weights then vary by about a half
-FEWEST, MOST = 16, 4096
-
-
-def checked_betas(betas: Any) -> jax.Array:
-    """A schedule that rises from 0 to 1."""
-    schedule = np.asarray(betas, float)
-    if (
-        schedule.ndim != 1
-        or schedule.size < 2
-        or schedule[0] != 0
-        or schedule[-1] != 1
-        or np.any(np.diff(schedule) < 0)
-    ):
-        raise ThermoclineError(
-            f"betas is {betas!r}; give inverse temperatures that rise from 0 to 1, as tc.sigmoidal_betas(100) does."
-        )
-    return jnp.asarray(schedule)
 
 
 @pytree
@@ -53,33 +35,34 @@ class AnnealedImportance:
     num_temperatures: int | None = static(default=None)
 
     has_evidence = True
-    own_warmup = 0.0
+    temperatures = Temperatures.SCHEDULE
     first_draws = 64
+    own_warmup = 0.0
+    biases = ()
 
     @property
-    def pilot(self) -> Any:
+    def is_sized(self) -> bool:
+        return self.betas is not None or self.num_temperatures is not None
+
+    @property
+    def pilot(self) -> GibbsTempering:
         return pilot_with(self.mover)
 
-    def tuned(self, tuning: Tuning) -> "tuple[AnnealedImportance, Tuning]":
-        if self.betas is not None:
-            betas = checked_betas(self.betas)
-        else:
-            curve = curve_of(tuning)
-            wanted = STAGES_A_LENGTH * thermodynamic_length(curve) ** 2
-            betas = equidistant_betas(curve, self.num_temperatures or rounded_up(wanted, FEWEST, MOST))
-        return self, tuning._replace(law=TemperatureSchedule(betas, group=1), learning=None)
+    def tuned(self, tuning: Tuning) -> Tuning:
+        if tuning.schedule is not None:
+            return tuning
+        schedule = annealing_schedule(tuning, self.betas, self.num_temperatures, group=1)
+        return tuning._replace(law=None, learning=None, schedule=schedule)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        betas = sigmoidal_betas(self.num_temperatures or 100) if self.betas is None else self.betas
-        law = TemperatureSchedule(jnp.asarray(betas), group=1)
-        return tune.initial_tuning(self.mover, metric, law, base_log_ratio)
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
         return jnp.zeros((), position.dtype)  # nothing is carried from run to run
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: jax.Array) -> tuple[jax.Array, Draw]:
         key_start, key_moves = jax.random.split(keys.own)
-        betas = tuning.law.betas
+        betas = betas_of(tuning)
         start = path.evaluate(ravel_pytree(path.base.sample(key_start))[0])
         run = anneal(Keys(key_moves, keys.shared), path, tuning, self.mover, betas, start)
         point, beta = run.point, jnp.ones_like(run.log_weight)
@@ -87,5 +70,11 @@ class AnnealedImportance:
         move = move._replace(num_gradients=move.num_gradients + 1)
         return state, Draw(point.position, beta, point.log_ratio, run.log_weight, 0 * beta, *move, 0 * beta)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
+
+
+def check_annealed(method: Any) -> None:
+    """Raise where runs of a method cannot be reversed, from the target back to the base."""
+    if not isinstance(method, AnnealedImportance):
+        raise ThermoclineError(f"method is {type(method).__name__}; only AnnealedImportance can be run both ways.")

@@ -4,32 +4,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.methods import tuning as tune
+from thermocline.methods.metadynamics import NUM_BINS, Bias
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
 from thermocline.records import Draw, Draws
+from thermocline.records.draws import Array
 from thermocline.support.pytree import field, pytree, static
 
-NUM_BINS = 16  # of the bias, between the two plateaus of beta
 STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u
 UNADJUSTED = (
     "Langevin dynamics without a Metropolis test has the bias of its integrator, of the order of the squared step "
     "size, which no number of draws removes; use Langevin(is_adjusted=True)."
 )
-
-
-@pytree
-class Bias:
-    """Metadynamics' potential at equally spaced places between the plateaus, and on them; what warm-up learns."""
-
-    values: Any
-
-    def at(self, place: jax.Array) -> jax.Array:
-        """Linear between the middles of the bins; `place` is 0 on the plateau of the target, 1 on the hottest."""
-        centres = jnp.concatenate([jnp.zeros(1), (jnp.arange(NUM_BINS) + 0.5) / NUM_BINS, jnp.ones(1)])
-        return jnp.interp(place, centres.astype(self.values.dtype), self.values)
 
 
 @pytree
@@ -43,7 +34,7 @@ class Control:
     def place(self, control: jax.Array) -> jax.Array:
         return jnp.clip((jnp.abs(control) - self.inner) / (self.outer - self.inner), 0.0, 1.0)
 
-    def beta(self, place: jax.Array) -> jax.Array:
+    def beta(self, place: Array) -> Array:
         return 1 - (1 - self.lowest) * place**2 * (3 - 2 * place)
 
     @property
@@ -106,6 +97,13 @@ class ExtendedHamiltonian:
     outer: float = 3.0
     reweights: bool = static(default=False)
 
+    has_evidence = False
+    temperatures = Temperatures.NONE
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+
     @property
     def biases(self) -> tuple[str, ...]:
         """Why draws are off by more than chance, if they are."""
@@ -115,21 +113,25 @@ class ExtendedHamiltonian:
     def control(self) -> Control:
         return Control(self.lowest, self.inner, self.outer)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
-        return tuning._replace(law=Bias(jnp.zeros(NUM_BINS + 2, tuning.step_size.dtype)))
+        return tuning._replace(bias=Bias(np.zeros((*tuning.step_size.shape[:-1], NUM_BINS + 2))))
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         return ExtendedPoint(path.evaluate(position), jnp.asarray(self.outer, position.dtype))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
-        density = Hot(path, self.control, tuning.law)
+        assert tuning.bias is not None, "metadynamics has a bias"
+        density = Hot(path, self.control, tuning.bias)
         one = jnp.ones_like(state.control)
         scale = tuning.metric.at(one).append(0.5 * one)
         state, move = self.mover.move(keys, density, tuning.step_size[0], scale, state)
         place, point = self.control.place(state.control), state.point
         beta = self.control.beta(place)
-        log_weight = self._log_weight(tuning.law, place, jnp.abs(state.control), point.log_base + point.log_ratio)
+        log_weight = self._log_weight(tuning.bias, place, jnp.abs(state.control), point.log_base + point.log_ratio)
         return state, Draw(point.position, beta, point.log_ratio, log_weight, -jnp.inf * one, *move, 0 * one)
 
     def _log_weight(self, bias: Bias, place: jax.Array, distance: jax.Array, log_target: jax.Array) -> jax.Array:
@@ -139,20 +141,21 @@ class ExtendedHamiltonian:
         undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - self.control.beta(place)) * log_target
         return jnp.where(distance < self.control.wall, undone, -jnp.inf)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         moves = tune.adapt_moves(tuning, self.mover, draws, is_last)
-        return moves._replace(law=Bias(tuning.law.values + self._log_visits(draws)))
+        assert tuning.bias is not None, "metadynamics has a bias"
+        return moves._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
 
-    def _log_visits(self, draws: Draws) -> jax.Array:
+    def _log_visits(self, draws: Draws) -> np.ndarray:
         """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""
-        grid = jnp.linspace(0.0, 1.0, 513, dtype=draws.log_ratio.dtype)
-        is_used = ~jnp.isnan(draws.log_ratio)
-        beta = jnp.where(is_used, draws.inverse_temperature, 1.0)
-        place = jnp.interp(-beta, -self.control.beta(grid), grid)
-        index = 1 + jnp.clip(jnp.floor(place * NUM_BINS).astype(int), 0, NUM_BINS - 1)
-        index = jnp.where(place <= 0, 0, jnp.where(place >= 1, NUM_BINS + 1, index))
-        counts = jnp.zeros(NUM_BINS + 2, grid.dtype).at[index].add(is_used) + 0.5
-        plateaus, between = jnp.asarray(self.inner), (self.outer - self.inner) / NUM_BINS
-        widths = jnp.full(NUM_BINS + 2, between, grid.dtype).at[0].set(plateaus).at[-1].set(plateaus)
-        log_density = jnp.log(counts / widths)
-        return log_density - jnp.mean(log_density)
+        grid, is_used = np.linspace(0.0, 1.0, 513), ~np.isnan(draws.log_ratio)
+        beta = np.where(is_used, draws.inverse_temperature, 1.0)
+        place = np.interp(-beta, -np.asarray(self.control.beta(grid)), grid)
+        index = 1 + np.clip(np.floor(place * NUM_BINS).astype(int), 0, NUM_BINS - 1)
+        index = np.where(place <= 0, 0, np.where(place >= 1, NUM_BINS + 1, index))
+        is_there = (index[..., None] == np.arange(NUM_BINS + 2)) & is_used[..., None]
+        counts = np.sum(is_there, axis=(-3, -2)) + 0.5
+        widths = np.full(NUM_BINS + 2, (self.outer - self.inner) / NUM_BINS)
+        widths[[0, -1]] = self.inner
+        log_density = np.log(counts / widths)
+        return log_density - np.mean(log_density, axis=-1, keepdims=True)

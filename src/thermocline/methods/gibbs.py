@@ -8,6 +8,7 @@ import numpy as np
 
 from thermocline.methods import tuning as tune
 from thermocline.methods.jump import jump
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import (
@@ -21,6 +22,7 @@ from thermocline.paths import (
     Point,
     sigmoidal_betas,
 )
+from thermocline.paths.laws import unwrapped
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
 
@@ -50,34 +52,44 @@ class GibbsTempering:
     law: Law = field(default_factory=learned_bias)
     jumps: bool = static(default=True)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    has_evidence = True
+    temperatures = Temperatures.LAW
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+    biases = ()
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio)
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> GibbsState:
         point = path.evaluate(position)
-        return GibbsState(point, tuning.law.sample(key, point.log_ratio))
+        return GibbsState(point, tune.law_of(tuning).sample(key, point.log_ratio))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: GibbsState) -> tuple[GibbsState, Draw]:
         key_law, key_move, key_jump = jax.random.split(keys.own, 3)
-        beta = state.inverse_temperature
+        beta, law = state.inverse_temperature, tune.law_of(tuning)
         density, step_size = AtTemperature(path, beta), tune.step_size_at(tuning, beta)
         keys = Keys(key_move, keys.shared)
         point, move = self.mover.move(keys, density, step_size, tuning.metric.at(beta), state.point)
-        draw = record(point, beta, tuning.law, move)
+        draw = record(point, beta, law, move)
         has_jumped = jnp.asarray(False)
         if self.jumps:
-            point, has_jumped, probability = jump(key_jump, path, tuning.law, point)
+            point, has_jumped, probability = jump(key_jump, path, law, point)
             draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
-        return GibbsState(point, next_beta(key_law, tuning.law, point.log_ratio, beta, has_jumped)), draw
+        return GibbsState(point, next_beta(key_law, law, point.log_ratio, beta, has_jumped)), draw
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        law, learning = tune.adapt_law(tuning, draws.log_ratio)
-        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        return tune.adapt_law(tune.adapt_moves(tuning, self.mover, draws, is_last), draws)
 
 
 def next_beta(key: jax.Array, law: Law, log_ratio: jax.Array, beta: jax.Array, has_jumped: jax.Array) -> jax.Array:
     """Beta given x: drawn independently, or for `Neighbours` moved on from where it is unless x has jumped."""
-    ladder = law.law if isinstance(law, Learned) else law
+    ladder = unwrapped(law)
     if not isinstance(ladder, Neighbours):
         return law.sample(key, log_ratio)
     key_sample, key_update = jax.random.split(key)

@@ -2,10 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.methods import tuning as tune
 from thermocline.methods.gibbs import learned_bias, record
 from thermocline.methods.jump import jump
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover, Scale
 from thermocline.paths import (
@@ -13,14 +15,14 @@ from thermocline.paths import (
     ControlMap,
     Extended,
     ExtendedPoint,
-    Ladder,
     Law,
-    Learned,
     Logistic,
     Path,
     Point,
     control_at,
+    ladder_of,
 )
+from thermocline.paths.laws import unwrapped
 from thermocline.records import Draw, Draws
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import field, pytree, static
@@ -41,47 +43,59 @@ class JointTempering:
     mass: float | None = None
     jumps: bool = static(default=True)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        if isinstance(self.law.law if isinstance(self.law, Learned) else self.law, Ladder):
+    has_evidence = True
+    temperatures = Temperatures.LAW
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+    biases = ()
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        if ladder_of(self.law) is not None:
             raise ThermoclineError(
                 "JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering."
             )
         return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio, num_nodes=1)
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)
         return ExtendedPoint(point, self._draw_control(key, tuning, point))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
-        density = Extended(path, tuning.law, self.control_map)
+        law = tune.law_of(tuning)
+        density = Extended(path, law, self.control_map)
         key_move, key_jump, key_law = jax.random.split(keys.own, 3)
         keys = Keys(key_move, keys.shared)
         state, move = self.mover.move(keys, density, tuning.step_size[0], self._scale(tuning), state)
-        draw = record(state.point, self.control_map(state.control), tuning.law, move)
+        draw = record(state.point, self.control_map(state.control), law, move)
         if self.jumps:
-            point, has_jumped, probability = jump(key_jump, path, tuning.law, state.point)
+            point, has_jumped, probability = jump(key_jump, path, law, state.point)
             control = jnp.where(has_jumped, self._draw_control(key_law, tuning, point), state.control)
             state = ExtendedPoint(point, control)
             draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
         return state, draw
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        law, learning = tune.adapt_law(tuning, draws.log_ratio)
-        return tune.adapt_moves(tuning, self.mover, draws, is_last)._replace(law=law, learning=learning)
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        return tune.adapt_law(tune.adapt_moves(tuning, self.mover, draws, is_last), draws)
 
     def _draw_control(self, key: jax.Array, tuning: Tuning, point: Point) -> jax.Array:
         """U given x, away from the ends, where the control map has no slope left."""
         edge = jnp.finfo(point.position.dtype).eps
-        return control_at(self.control_map, jnp.clip(tuning.law.sample(key, point.log_ratio), edge, 1 - edge))
+        beta = tune.law_of(tuning).sample(key, point.log_ratio)
+        return control_at(self.control_map, jnp.clip(beta, edge, 1 - edge))
 
     def _scale(self, tuning: Tuning) -> Scale:
         """The metric averaged along the path, and the spread of u over the law's segments."""
-        betas = tune.betas_of_nodes(tune.NUM_NODES, tuning.step_size.dtype)
+        betas = tune.betas_of_nodes(tune.NUM_NODES).astype(tuning.step_size.dtype)
         widths = jnp.sqrt(jnp.mean(jax.vmap(lambda beta: tuning.metric.at(beta).widths)(betas) ** 2, axis=0))
         inner = Scale(tuning.metric.basis, widths)
         if self.mass is not None:
             return inner.append(jnp.asarray(self.mass, widths.dtype) ** -0.5)
-        law = tuning.law.law if isinstance(tuning.law, Learned) else tuning.law
+        law = unwrapped(tune.law_of(tuning))
         left, width, _, _ = (law if isinstance(law, Continuous) else Continuous()).segments()
         within = (jnp.arange(8, dtype=widths.dtype) + 0.5) / 8
         controls = control_at(self.control_map, jnp.ravel(left[:, None] + width[:, None] * within))

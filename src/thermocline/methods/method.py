@@ -1,20 +1,71 @@
-"""What a method is: how the path is explored, one step at a time."""
+"""What a method is: how the path is explored, one step at a time, and the facts that it states of itself."""
 
-from typing import Any, Protocol, runtime_checkable
+from enum import Enum
+from typing import Any, Protocol
 
 import jax
+import numpy as np
 
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric
-from thermocline.paths import Path
+from thermocline.paths import ControlMap, Path
 from thermocline.records import Draw, Draws
+from thermocline.support.errors import ThermoclineError
+
+
+class Temperatures(Enum):
+    """What the inverse temperatures of a method are, and so where its tuning has them."""
+
+    LAW = "beta is drawn from a law along with x: `tuning.law`"
+    SCHEDULE = "fixed ones, visited in order or held all at once: `tuning.schedule`"
+    NONE = "neither: every draw is one of the target, or counts as none"
 
 
 class Method(Protocol):
-    """Options as a frozen PyTree; the run loop calls these on one chain and maps them over all."""
+    """Options as a frozen PyTree, facts, and functions that the run loop calls on one chain and maps over all.
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        """Before the first round, from the base's metric and the log ratios of exact base draws."""
+    What is learned lives in the tuning, never in the method.
+    """
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether the weights of its draws give log Z."""
+        ...
+
+    @property
+    def temperatures(self) -> Temperatures: ...
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether every array size is given before a run; where not, `tuned` is asked again after short runs."""
+        ...
+
+    @property
+    def first_draws(self) -> int:
+        """Draws a chain that a run which stops by its error begins with; and one that is not told how many, has."""
+        ...
+
+    @property
+    def pilot(self) -> "Method | None":
+        """What warms up in its place, where one step takes in the whole path; None where it tunes itself."""
+        ...
+
+    @property
+    def own_warmup(self) -> float:
+        """Its own rounds of warm-up, as a share of the steps asked for."""
+        ...
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        """Why its draws are off by more than chance, in sentences; none, if they are not."""
+        ...
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        """Before the first round, from the base's metric and the log ratios of exact base draws.
+
+        This and `adapt` are called on the host with NumPy arrays, of one target or, in `sample_many`, of many at once:
+        then all arrays and all leaves of a tuning have a leading axis over targets.
+        """
         ...
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Any:
@@ -25,51 +76,35 @@ class Method(Protocol):
         """One transition that leaves the method's law invariant, and its record."""
         ...
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
-        """After a warm-up round, from the kept draws of all chains; unused slots hold NaN log ratios."""
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        """After a warm-up round, from the kept draws (chain, draw) of all chains; unused slots hold NaN log ratios."""
+        ...
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        """With the sizes and temperatures that what was learned asks for; the same object where they are right.
+
+        Asked on the host, of what the pilot has learned, and then of what short runs at these sizes have.
+        """
         ...
 
 
-@runtime_checkable
-class Piloted(Method, Protocol):
-    """A method whose one step takes in the whole path, and which has its moves tuned by another in warm-up.
-
-    Its step sizes, metric and temperatures come from a pilot that moves at one beta at a time; it may be given a
-    share of the warm-up steps for rounds of its own.
-    """
-
-    @property
-    def has_evidence(self) -> bool: ...
-
-    @property
-    def own_warmup(self) -> float:
-        """Its own warm-up, as a share of the pilot's."""
-        ...
-
-    @property
-    def first_draws(self) -> int:
-        """Draws a chain that a run which stops by its error begins with."""
-        ...
-
-    @property
-    def pilot(self) -> Method:
-        """What warms up in its place."""
-        ...
-
-    def tuned(self, tuning: Tuning) -> "tuple[Piloted, Tuning]":
-        """The method and its tuning after the pilot; on the host, so that sizes may depend on what was learned."""
-        ...
+def check_method(method: Any) -> None:
+    """Raise where a method is none, or does not say all that a method says."""
+    if isinstance(method, type) or not hasattr(method, "step"):
+        raise ThermoclineError(f"method is {method!r}; give an object with its options, such as tc.GibbsTempering().")
+    missing = [name for name in vars(Method) if not (name.startswith("_") or hasattr(method, name))]
+    if missing:
+        raise ThermoclineError(
+            f"{type(method).__name__} lacks {', '.join(missing)}, which every method has; docs/extending.md shows one."
+        )
 
 
-@runtime_checkable
-class Rehearsed(Piloted, Protocol):
-    """A piloted method whose sizes are set right by short runs of its own."""
+def describe_method(method: Any) -> str:
+    """A method and its parts by name, as one would write it: to be shown, and nothing decided by it."""
+    parts = (getattr(method, name, None) for name in ("mover", "law"))
+    return f"{type(method).__name__}({', '.join(type(part).__name__ for part in parts if part is not None)})"
 
-    @property
-    def is_sized(self) -> bool:
-        """Whether its size was given, so that it need not rehearse."""
-        ...
 
-    def resized(self, tuning: Tuning) -> Tuning | None:
-        """The tuning at another size, after a rehearsal; None where the size is right."""
-        ...
+def control_map_of(method: Any) -> ControlMap | None:
+    """The one option that may be a user's function and is not drawn from."""
+    return getattr(method, "control_map", None)

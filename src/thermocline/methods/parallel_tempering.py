@@ -5,14 +5,24 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.annealed_importance import checked_betas
-from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, rounded_up, thermodynamic_length
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.method import Temperatures
+from thermocline.methods.pilot import (
+    between_ends,
+    curve_of,
+    equidistant_betas,
+    pilot_with,
+    rounded_up,
+    thermodynamic_length,
+)
+from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread
 from thermocline.movers import HMC, Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule, sigmoidal_betas, tempered
+from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule, checked_betas, tempered
+from thermocline.paths.reweighting import from_zero
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
 
@@ -47,45 +57,51 @@ class ParallelTempering:
     num_replicas: int | None = static(default=None)
 
     has_evidence = True
-    own_warmup = 0.25
+    temperatures = Temperatures.SCHEDULE
     first_draws = 500
+    own_warmup = 0.25
+    biases = ()
 
     @property
-    def pilot(self) -> Any:
+    def pilot(self) -> GibbsTempering:
         return pilot_with(self.mover)
-
-    def tuned(self, tuning: Tuning) -> "tuple[ParallelTempering, Tuning]":
-        if self.betas is not None:
-            betas = checked_betas(self.betas)
-        else:
-            curve = curve_of(tuning)
-            barrier = thermodynamic_length(curve) / jnp.sqrt(jnp.pi)  # E|r - r'|/2 for a Gaussian r, integrated
-            betas = equidistant_betas(curve, self.num_replicas or rounded_up(2 * float(barrier) + 1, FEWEST, MOST))
-        return self, tuning._replace(law=unmeasured(betas), learning=None)
 
     @property
     def is_sized(self) -> bool:
         return self.betas is not None or self.num_replicas is not None
 
-    def resized(self, tuning: Tuning) -> Tuning | None:
-        """With as many temperatures as the measured barrier asks for; None where they are enough, and not twice that.
+    def tuned(self, tuning: Tuning) -> Tuning:
+        """As the pilot's curve suggests; after a rehearsal, with as many as the barrier that it has measured asks for.
 
         Fewer replicas than the barrier cannot measure it, as none is rejected more than always: it takes several goes.
+        Enough, and not twice that, are right.
         """
-        betas = tuning.law.betas
-        wanted = rounded_up(2 * float(tuning.law.barrier) + 1, FEWEST, MOST)
+        if tuning.schedule is None:
+            return tuning._replace(law=None, learning=None, schedule=unmeasured(self._guessed(tuning)))
+        if self.is_sized:
+            return tuning
+        betas, wanted = tuning.schedule.betas, number_for(float(tuning.schedule.barrier))
         if wanted <= betas.size < 2 * wanted:
-            return None
-        places = jnp.linspace(0.0, betas.size - 1.0, wanted, dtype=betas.dtype)
-        return tuning._replace(law=unmeasured(jnp.interp(places, jnp.arange(betas.size), betas)))
+            return tuning
+        places = np.linspace(0.0, betas.size - 1.0, wanted)
+        return tuning._replace(schedule=unmeasured(np.interp(places, np.arange(betas.size), betas)))
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        betas = sigmoidal_betas(self.num_replicas or 12) if self.betas is None else self.betas
-        return tune.initial_tuning(self.mover, metric, unmeasured(jnp.asarray(betas)), base_log_ratio)
+    def _guessed(self, tuning: Tuning) -> np.ndarray:
+        """Given temperatures, or so many at equal divergences, or twice what the barrier is for a Gaussian r."""
+        if self.betas is not None:
+            return spread(checked_betas(self.betas), leading_axes(tuning))
+        curve = curve_of(tuning)
+        if self.num_replicas is not None:
+            return equidistant_betas(curve, self.num_replicas)
+        barrier = thermodynamic_length(curve) / np.sqrt(np.pi)  # E|r - r'|/2 for a Gaussian r, integrated
+        return equidistant_betas(curve, number_for(barrier))
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Ensemble:
         """A draw of the base carried up from temperature to temperature, and left behind at each."""
-        betas = tuning.law.betas
+        betas = betas_of(tuning)
 
         def climb(point: Point, rung: tuple[jax.Array, jax.Array]) -> tuple[Point, Point]:
             key, beta = rung
@@ -97,7 +113,7 @@ class ParallelTempering:
         return Ensemble(points, jnp.arange(betas.size), jnp.zeros(betas.size, bool), jnp.asarray(False))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: Ensemble) -> tuple[Ensemble, Draw]:
-        betas = tuning.law.betas
+        betas = betas_of(tuning)
         key_moves, key_base, key_swaps = jax.random.split(keys.own, 3)
         own = jax.random.split(key_moves, betas.size)
         points, moves = jax.vmap(
@@ -116,21 +132,26 @@ class ParallelTempering:
         step_size, scale = tune.step_size_at(tuning, beta), tuning.metric.at(beta)
         return self.mover.move(keys, AtTemperature(path, beta), step_size, scale, point)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         """Temperatures at equal shares of the barrier, the sum of the rejections, as this round has measured them."""
-        if self.betas is not None:
+        if self.betas is not None or tuning.schedule is None:
             return tuning
-        log_acceptance = jnp.sum(draws.stage_log_weights, axis=2)
-        is_used = ~jnp.isnan(log_acceptance)
-        rejection = jnp.where(is_used, -jnp.expm1(jnp.minimum(log_acceptance, 0.0)), 0.0)
-        rejections = jnp.sum(rejection, axis=(0, 1)) / jnp.maximum(jnp.sum(is_used, axis=(0, 1)), 1)
-        betas = equalised(tuning.law.betas, rejections)
-        return tuning._replace(law=replace(tuning.law, betas=betas, barrier=jnp.sum(rejections)))
+        log_acceptance = np.sum(draws.stage_log_weights, axis=-2)
+        is_used = ~np.isnan(log_acceptance)
+        rejection = np.where(is_used, -np.expm1(np.minimum(log_acceptance, 0.0)), 0.0)
+        rejections = np.sum(rejection, axis=(-3, -2)) / np.maximum(np.sum(is_used, axis=(-3, -2)), 1)
+        betas = equalised(tuning.schedule.betas, rejections)
+        return tuning._replace(schedule=replace(tuning.schedule, betas=betas, barrier=np.sum(rejections, axis=-1)))
 
 
-def unmeasured(betas: jax.Array) -> TemperatureSchedule:
+def number_for(barrier: float) -> int:
+    """As many replicas as a barrier asks for: round trips are most frequent at about twice that many."""
+    return rounded_up(2 * barrier + 1, FEWEST, MOST)
+
+
+def unmeasured(betas: np.ndarray) -> TemperatureSchedule:
     """Temperatures with a barrier yet to be measured."""
-    return TemperatureSchedule(betas, barrier=jnp.zeros((), betas.dtype))
+    return TemperatureSchedule(betas, barrier=np.zeros(betas.shape[:-1]))
 
 
 def stage_log_weights(betas: jax.Array, log_ratio: jax.Array) -> jax.Array:
@@ -155,11 +176,10 @@ def swap(key: jax.Array, state: Ensemble, log_acceptance: jax.Array) -> tuple[En
     return Ensemble(points, replica, is_descending, ~state.is_odd), has_returned.astype(jnp.int32)
 
 
-def equalised(betas: jax.Array, rejections: jax.Array) -> jax.Array:
+def equalised(betas: np.ndarray, rejections: np.ndarray) -> np.ndarray:
     """As many inverse temperatures, at equal steps of the barrier, which is linear between the old ones."""
-    barrier = jnp.append(0.0, jnp.cumsum(jnp.maximum(rejections, SMALLEST_BARRIER)))
-    places = jnp.linspace(0.0, barrier[-1], betas.size, dtype=betas.dtype)
-    return jnp.interp(places, barrier, betas).at[0].set(0.0).at[-1].set(1.0)
+    barrier = from_zero(np.maximum(rejections, SMALLEST_BARRIER))
+    return between_ends(np.linspace(0.0, 1.0, betas.shape[-1]) * barrier[..., -1:], barrier, betas)
 
 
 def _as_one(moves: Move) -> Move:

@@ -5,12 +5,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.bases import fresh_draws
 from thermocline.methods import tuning as tune
 from thermocline.methods.annealing import TROUBLED
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.method import Temperatures
 from thermocline.methods.pilot import pilot_with
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, leading_axes, spread
 from thermocline.movers import HMC, Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.records import Draw, Draws
@@ -49,22 +52,28 @@ class SequentialMonteCarlo:
     num_moves: int = static(default=1)
 
     has_evidence = True
+    temperatures = Temperatures.SCHEDULE
+    is_sized = True
     own_warmup = 0.0
+    biases = ()
 
     @property
     def first_draws(self) -> int:
         return 4 * self.num_particles
 
     @property
-    def pilot(self) -> Any:
+    def pilot(self) -> GibbsTempering:
         return pilot_with(self.mover)
 
-    def tuned(self, tuning: Tuning) -> "tuple[SequentialMonteCarlo, Tuning]":
-        ends = jnp.array([0.0, 1.0], tuning.step_size.dtype)  # every group chooses its own between them
-        return self, tuning._replace(law=TemperatureSchedule(ends, group=self.num_particles), learning=None)
+    def tuned(self, tuning: Tuning) -> Tuning:
+        if tuning.schedule is not None:
+            return tuning
+        ends = spread(np.array([0.0, 1.0]), leading_axes(tuning))  # every group chooses its own between them
+        schedule = TemperatureSchedule(ends, group=self.num_particles)
+        return tuning._replace(law=None, learning=None, schedule=schedule)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        return self.tuned(tune.initial_tuning(self.mover, metric, None, base_log_ratio))[1]
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Group:
         """As if all particles of a group had been handed out."""
@@ -81,7 +90,7 @@ class SequentialMonteCarlo:
         state = jax.lax.while_loop(lambda state: ~state.is_even, stage, state)
         return state._replace(num_given=state.num_given + 1), self._draw(path, state, is_over)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
 
     def _begun(self, positions: jax.Array) -> Group:

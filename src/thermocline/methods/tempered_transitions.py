@@ -4,20 +4,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.annealed_importance import checked_betas
 from thermocline.methods.annealing import Annealed, at_start, moved
-from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with, rounded_up, thermodynamic_length
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.method import Temperatures
+from thermocline.methods.pilot import annealing_schedule, pilot_with
+from thermocline.methods.tuning import Tuning, betas_of
 from thermocline.movers import HMC, Keys, Metric, Mover
-from thermocline.paths import AtTemperature, Path, Point, sigmoidal_betas, tempered
+from thermocline.paths import AtTemperature, Path, Point, tempered
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
-
-STAGES_A_LENGTH = 4.0  # as for annealed importance sampling
-FEWEST, MOST = 16, 4096
 
 
 @pytree
@@ -34,34 +33,37 @@ class TemperedTransitions:
     num_temperatures: int | None = static(default=None)
 
     has_evidence = False
+    temperatures = Temperatures.SCHEDULE
+    first_draws = 1000
     own_warmup = 0.0
-    first_draws = 200
+    biases = ()
 
     @property
-    def pilot(self) -> Any:
+    def is_sized(self) -> bool:
+        return self.betas is not None or self.num_temperatures is not None
+
+    @property
+    def pilot(self) -> GibbsTempering:
         return pilot_with(self.mover)
 
-    def tuned(self, tuning: Tuning) -> "tuple[TemperedTransitions, Tuning]":
-        if self.betas is not None:
-            betas = checked_betas(self.betas)
-        else:
-            curve = curve_of(tuning)
-            wanted = STAGES_A_LENGTH * thermodynamic_length(curve) ** 2
-            betas = equidistant_betas(curve, self.num_temperatures or rounded_up(wanted, FEWEST, MOST))
-        return TemperedTransitions(self.mover, betas), tuning._replace(law=None, learning=None)
+    def tuned(self, tuning: Tuning) -> Tuning:
+        if tuning.schedule is not None:
+            return tuning
+        schedule = annealing_schedule(tuning, self.betas, self.num_temperatures)
+        return tuning._replace(law=None, learning=None, schedule=schedule)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
-        return tune.initial_tuning(self.mover, metric, None, base_log_ratio)
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         """A first draw of the target: one way up the temperatures, from the base."""
-        run, betas = at_start(path.evaluate(position)), self._betas()
+        run, betas = at_start(path.evaluate(position)), betas_of(tuning)
         rise = lambda k, run: moved(Keys(key, key), path, tuning, self.mover, betas[k], run, k)  # noqa: E731
         return jax.lax.fori_loop(1, betas.size, rise, run).point
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: Point) -> tuple[Point, Draw]:
         key_move, key_base, key_stages, key_accept = jax.random.split(keys.own, 4)
-        one, betas = jnp.ones_like(state.log_ratio), self._betas()
+        one, betas = jnp.ones_like(state.log_ratio), betas_of(tuning)
         scale, step_size = tuning.metric.at(one), tune.step_size_at(tuning, one)
         point, move = self.mover.move(Keys(key_move, keys.shared), AtTemperature(path, one), step_size, scale, state)
         stages = Keys(key_stages, keys.shared)
@@ -73,11 +75,8 @@ class TemperedTransitions:
         probability = jnp.exp(jnp.minimum(gain, 0.0))
         return point, Draw(point.position, one, point.log_ratio, 0 * one, -jnp.inf * one, *move, probability)
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
-
-    def _betas(self) -> jax.Array:
-        return jnp.asarray(sigmoidal_betas(self.num_temperatures or 100) if self.betas is None else self.betas)
 
 
 def through_base(

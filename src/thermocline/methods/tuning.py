@@ -1,14 +1,20 @@
 """What warm-up learns: step sizes, the metric and the law of beta, all of fixed shape."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtri
 
-from thermocline.movers import Metric, Mover, metric_of
-from thermocline.paths.laws import Learned, Window
-from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
+from thermocline.methods.metadynamics import Bias
+from thermocline.movers import Metric, Mover
+from thermocline.paths import Law, TemperatureSchedule, has_atom_at_base
+from thermocline.paths.laws import Learned, Window, log_prior_on_grid
+from thermocline.paths.reweighting import Curve, Profile, profile_of_base, profile_of_round
 from thermocline.records import Draws
+from thermocline.records.draws import Array
 from thermocline.support.errors import ThermoclineError
 
 NUM_NODES = 13  # of the step size along beta
@@ -25,10 +31,15 @@ class Learning(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    step_size: jax.Array  # at nodes along beta; a single one where beta moves with x
+    """All that a method has learned; a slot that it has no use for is None."""
+
+    step_size: Array  # at nodes along beta; a single one where beta moves with x
     metric: Metric
-    law: Any
-    learning: Learning | None  # None where the law is fixed
+    law: Law | None = None  # of beta, where it is drawn
+    learning: Learning | None = None  # how the law goes on to be learned; None where it is fixed
+    schedule: TemperatureSchedule | None = None  # of temperatures that are not drawn
+    curve: Curve | None = None  # log z(beta), for a flow that needs it
+    bias: Bias | None = None  # of metadynamics
 
     @property
     def is_ramping(self) -> bool:
@@ -36,23 +47,66 @@ class Tuning(NamedTuple):
         return self.learning is not None and not bool(self.learning.window.is_open)
 
 
+def law_of(tuning: Tuning) -> Law:
+    """The law of beta, of a method that draws from one."""
+    assert tuning.law is not None, "this method has a law of beta"
+    return tuning.law
+
+
+def betas_of(tuning: Tuning) -> jax.Array:
+    """The inverse temperatures, of a method that has a schedule."""
+    assert tuning.schedule is not None, "this method has a schedule of temperatures"
+    return jnp.asarray(tuning.schedule.betas)
+
+
+def visits_base(tuning: Tuning) -> bool:
+    """Whether temperatures include beta = 0 itself, so that draws of the base off the target's support count."""
+    return tuning.schedule is not None or (tuning.law is not None and has_atom_at_base(tuning.law))
+
+
+def in_precision(tuning: Tuning, dtype: Any) -> Tuning:
+    """NumPy leaves, all floats of one type: then every round of a run finds its program compiled."""
+
+    def settled(leaf: Any) -> np.ndarray:
+        array = np.asarray(leaf)
+        return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+
+    return jax.tree.map(settled, tuning)
+
+
+def spread(tree: Any, leading: tuple[int, ...]) -> Any:
+    """The same for every target: leaves with leading axes over them, of which a single target has none."""
+    return jax.tree.map(lambda leaf: np.broadcast_to(leaf, (*leading, *np.shape(leaf))), tree)
+
+
+def leading_axes(tuning: Tuning) -> tuple[int, ...]:
+    """Over targets; none, where the tuning is that of one."""
+    return np.shape(tuning.step_size)[:-1]
+
+
 def initial_tuning(
-    mover: Mover, metric: Metric, law: Any, base_log_ratio: jax.Array, *, num_nodes: int = NUM_NODES
+    mover: Mover, metric: Metric, law: Law | None, base_log_ratio: np.ndarray, *, num_nodes: int = NUM_NODES
 ) -> Tuning:
-    """Before any round: the base's metric or the mover's own, a cautious step size, and a law that starts to climb."""
-    size, dtype = metric.variances.size, metric.variances.dtype
+    """Before any round: the base's metric or the mover's own, a cautious step size, and a law that starts to climb.
+
+    Like all of this file but `step_size_at`, NumPy on the host, for one target or for many: base log ratios are
+    (..., draw), and then all leaves have the leading axes.
+    """
+    size, dtype, leading = metric.variances.shape[-1], metric.variances.dtype, np.shape(base_log_ratio)[:-1]
     scale = fixed_scale(mover)
     if scale is not None:
-        if jnp.shape(scale) not in ((), (size,)):
-            raise ThermoclineError(f"the mover's scale has shape {jnp.shape(scale)}; give a number or {size} of them.")
-        metric = metric_of(jnp.broadcast_to(jnp.asarray(scale, dtype), (size,)), metric.centres)
+        if np.shape(scale) not in ((), (size,)):
+            raise ThermoclineError(f"the mover's scale has shape {np.shape(scale)}; give a number or {size} of them.")
+        widths = np.broadcast_to(np.asarray(scale, dtype), metric.variances.shape)
+        metric = Metric(widths, widths, np.ones_like(widths), metric.centres)
     guess = 0.5 / size**0.25 if mover.step_size is None else mover.step_size
-    step_size = jnp.broadcast_to(jnp.asarray(guess, dtype), (num_nodes,))
+    step_size = np.broadcast_to(np.asarray(guess, dtype), (*leading, num_nodes))
+    law = spread(law, leading)
     if not isinstance(law, Learned):
-        return Tuning(step_size, metric, law, None)
-    profile = profile_of_base(base_log_ratio)
+        return Tuning(step_size, metric, law)
+    profile = profile_of_base(np.asarray(base_log_ratio))
     curve = profile.curve()
-    window = next_window(curve, jnp.zeros((), dtype))
+    window = next_window(curve, np.zeros(leading))
     return Tuning(step_size, metric, law.relearned(curve, window), Learning(profile, window))
 
 
@@ -61,99 +115,98 @@ def fixed_scale(mover: Mover) -> Any:
     return getattr(mover, "scale", None)
 
 
-def next_window(curve: Curve, centre: jax.Array) -> Window:
+def next_window(curve: Curve, centre: np.ndarray) -> Window:
     """The window one stride further up; open when that reaches the target."""
-    following = centre + STRIDE / jnp.maximum(curve.speed_at(centre), 1e-6)
-    centre = jnp.minimum(following, 1.0)
-    return Window(centre, 1 / jnp.maximum(curve.speed_at(centre), 1e-6), following >= 1)
+    following = centre + STRIDE / np.maximum(curve.speed_at(centre), 1e-6)
+    centre = np.minimum(following, 1.0)
+    return Window(centre, 1 / np.maximum(curve.speed_at(centre), 1e-6), following >= 1)
 
 
-def nodes_along(inverse_temperature: jax.Array, num_nodes: int) -> jax.Array:
-    """Where beta falls among the nodes, a number in [0, num_nodes - 1].
+def nodes_along(inverse_temperature: Array, num_nodes: int, *, log: Callable[[Array], Array] = np.log) -> Array:
+    """Where beta falls among the nodes, a number in [0, num_nodes - 1]; `log` is JAX's within a step.
 
     Nodes are equally spaced in a clipped logit: a path from a broad prior changes its
     width by orders of magnitude near beta = 0.
     """
-    widest = jnp.log((1 + EDGE) / EDGE)
-    logit = jnp.log((inverse_temperature + EDGE) / (1 - inverse_temperature + EDGE))
+    widest = np.log((1 + EDGE) / EDGE)
+    logit = log((inverse_temperature + EDGE) / (1 - inverse_temperature + EDGE))
     return (logit / widest + 1) / 2 * (num_nodes - 1)
 
 
-def betas_of_nodes(num_nodes: int, dtype: Any) -> jax.Array:
+def betas_of_nodes(num_nodes: int) -> np.ndarray:
     """The beta of each node; the middle of the path for a single one."""
     if num_nodes == 1:
-        return jnp.full(1, 0.5, dtype)
-    odds = jnp.exp(jnp.linspace(-1.0, 1.0, num_nodes, dtype=dtype) * jnp.log((1 + EDGE) / EDGE))
-    return jnp.clip((odds * (1 + EDGE) - EDGE) / (1 + odds), 0.0, 1.0)
+        return np.full(1, 0.5)
+    odds = np.exp(np.linspace(-1.0, 1.0, num_nodes) * np.log((1 + EDGE) / EDGE))
+    return np.clip((odds * (1 + EDGE) - EDGE) / (1 + odds), 0.0, 1.0)
 
 
 def step_size_at(tuning: Tuning, inverse_temperature: jax.Array) -> jax.Array:
-    """The step size for moves at a fixed beta: log-linear between the nodes."""
-    place = nodes_along(inverse_temperature, tuning.step_size.size)
+    """The step size for moves at a fixed beta: log-linear between the nodes. Of JAX, within a step."""
+    place = nodes_along(inverse_temperature, tuning.step_size.size, log=jnp.log)
     return jnp.exp(jnp.interp(place, jnp.arange(tuning.step_size.size), jnp.log(tuning.step_size)))
 
 
-def adapt_step_size(step_size: jax.Array, mover: Mover, draws: Draws, *, prior_draws: float = 8.0) -> jax.Array:
+def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_draws: float = 8.0) -> np.ndarray:
     r"""Aim at the target acceptance, node by node.
 
     The energy error of a leapfrog trajectory has a standard deviation that grows as the square of
     the step, and acceptance is $2\Phi(-\sigma/2)$; so $\epsilon^2$ is scaled by the ratio of the wanted
     $\sigma$ to the measured one. A node borrows strength from the mean over all draws.
     """
-    is_used = ~jnp.isnan(draws.log_ratio)
-    acceptance = jnp.where(is_used, draws.acceptance, 0.0)
-    overall = jnp.sum(acceptance) / jnp.sum(is_used)
-    place = nodes_along(draws.inverse_temperature, step_size.size) if step_size.size > 1 else 0 * draws.log_ratio
-    nearness = jnp.maximum(0.0, 1 - jnp.abs(place[..., None] - jnp.arange(step_size.size)))
-    nearness = jnp.where(is_used[..., None], nearness, 0.0)
-    total = jnp.sum(nearness, (0, 1)) + prior_draws
-    local = (jnp.sum(nearness * acceptance[..., None], (0, 1)) + prior_draws * overall) / total
-    ratio = energy_deviation(jnp.asarray(mover.target_acceptance)) / energy_deviation(local)
-    return step_size * jnp.clip(ratio**0.4, 0.2, 1.6)
+    is_used, num_nodes = ~np.isnan(draws.log_ratio), step_size.shape[-1]
+    acceptance = np.where(is_used, draws.acceptance, 0.0)
+    overall = np.sum(acceptance, axis=(-2, -1)) / np.sum(is_used, axis=(-2, -1))
+    beta = np.where(is_used, draws.inverse_temperature, 0.5)
+    place = nodes_along(beta, num_nodes) if num_nodes > 1 else 0 * beta
+    nearness = np.maximum(0.0, 1 - np.abs(place[..., None] - np.arange(num_nodes)))
+    nearness = np.where(is_used[..., None], nearness, 0.0)
+    total = np.sum(nearness, axis=(-3, -2)) + prior_draws
+    gathered = np.sum(nearness * acceptance[..., None], axis=(-3, -2)) + prior_draws * overall[..., None]
+    ratio = energy_deviation(np.asarray(mover.target_acceptance)) / energy_deviation(gathered / total)
+    return step_size * np.clip(ratio**0.4, 0.2, 1.6)
 
 
-def energy_deviation(acceptance: jax.Array) -> jax.Array:
+def energy_deviation(acceptance: np.ndarray) -> np.ndarray:
     """Half the standard deviation of the energy error that gives this mean acceptance."""
-    return -jax.scipy.stats.norm.ppf(jnp.clip(acceptance, 1e-3, 0.999) / 2)
+    return -ndtri(np.clip(acceptance, 1e-3, 0.999) / 2)
 
 
-def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: jax.Array) -> Tuning:
+def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: bool) -> Tuning:
     """Step sizes and metric; the last round leaves the metric alone, so that the step sizes are right for it.
 
     A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
     """
-    metric = tuning.metric
-    if fixed_scale(mover) is None:
-        adapted = adapt_metric(metric, draws)
-        metric = jax.tree.map(lambda old, new: jnp.where(is_last, old, new), metric, adapted)
+    is_learned = fixed_scale(mover) is None and not is_last
+    metric = adapt_metric(tuning.metric, draws) if is_learned else tuning.metric
     if mover.step_size is not None:
         return tuning._replace(metric=metric)
-    betas = betas_of_nodes(tuning.step_size.size, tuning.step_size.dtype)
-    old, new = (
-        jnp.mean(jnp.log(jax.vmap(lambda beta: m.at(beta).widths)(betas)), axis=1)  # noqa: B023
-        for m in (tuning.metric, metric)
-    )
-    step_size = adapt_step_size(tuning.step_size, mover, draws) * jnp.exp(old - new)
-    return tuning._replace(step_size=jnp.minimum(step_size, LARGEST_STEP * jnp.exp(-new)), metric=metric)
+    betas = betas_of_nodes(tuning.step_size.shape[-1])
+    old, new = tuning.metric.mean_log_width(betas), metric.mean_log_width(betas)
+    step_size = adapt_step_size(tuning.step_size, mover, draws) * np.exp(old - new)
+    return tuning._replace(step_size=np.minimum(step_size, LARGEST_STEP * np.exp(-new)), metric=metric)
 
 
 def adapt_metric(metric: Metric, draws: Draws) -> Metric:
     """The metric with the target's covariance from all chains, weighted for the target."""
-    is_used = ~jnp.isnan(draws.log_ratio)
-    log_weight = jnp.where(is_used, draws.log_weight_target, -jnp.inf)
-    return metric.adapted(jnp.where(is_used[..., None], draws.position, 0.0), jax.nn.softmax(log_weight, axis=(0, 1)))
+    is_used = ~np.isnan(draws.log_ratio)
+    log_weight = np.where(is_used, draws.log_weight_target, -np.inf)
+    weight = np.exp(log_weight - np.max(log_weight, axis=(-2, -1), keepdims=True))
+    weight = weight / np.sum(weight, axis=(-2, -1), keepdims=True)
+    return metric.adapted(np.where(is_used[..., None], draws.position, 0.0), weight)
 
 
-def adapt_law(tuning: Tuning, log_ratio: jax.Array) -> tuple[Any, Learning | None]:
-    """The law refitted to what is known after this round, and what that is."""
+def adapt_law(tuning: Tuning, draws: Draws) -> Tuning:
+    """With the law refitted to what is known after this round; log N at the draws is what their weights hold."""
     law, learning = tuning.law, tuning.learning
     if not isinstance(law, Learned) or learning is None:
-        return law, learning
-    newest = jnp.ravel(log_ratio)
-    log_mass = jax.vmap(law.log_mass)(jnp.where(jnp.isfinite(newest), newest, 0.0))
-    log_prior = jax.vmap(law.log_weight)(grid_of_betas(newest.dtype))
+        return tuning
+    newest, log_mass = (
+        leaf.reshape(*leaf.shape[:-2], -1) for leaf in (np.asarray(draws.log_ratio), -np.asarray(draws.log_weight_base))
+    )
+    log_prior = log_prior_on_grid(law, is_stacked=newest.ndim > 1)
     profile = learning.profile.updated(profile_of_round(newest, log_mass, log_prior))
     curve = profile.curve()
     window = next_window(curve, learning.window.centre)
     window = window._replace(is_open=window.is_open | learning.window.is_open)
-    return law.relearned(curve, window), Learning(profile, window)
+    return tuning._replace(law=law.relearned(curve, window), learning=Learning(profile, window))

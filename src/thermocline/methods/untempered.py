@@ -2,8 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from thermocline.methods import tuning as tune
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Path, Point
@@ -17,8 +19,19 @@ class Untempered:
 
     mover: Mover = field(default_factory=HMC)
 
-    def initial_tuning(self, metric: Metric, base_log_ratio: jax.Array) -> Tuning:
+    has_evidence = False
+    temperatures = Temperatures.NONE
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+    biases = ()
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         return path.evaluate(position)
@@ -31,5 +44,5 @@ class Untempered:
             point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move, 0 * beta
         )
 
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: jax.Array) -> Tuning:
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tune.adapt_moves(tuning, self.mover, draws, is_last)

@@ -20,7 +20,7 @@ from thermocline.estimators.resampling import systematic_resample
 from thermocline.evaluator import Evaluator
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.annealing import anneal_back, at_start, moved
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, betas_of
 from thermocline.movers import Keys, Mover
 from thermocline.paths import Path
 from thermocline.records import Estimate
@@ -105,7 +105,8 @@ def bidirectional(
         lengths = Lengths(num_chains, num_warmup, num_runs // num_chains, num_runs // num_chains)
         went = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
         reporter.phase("reverse runs", None)
-        log_weights, gradients = reverse_runs(jax.random.fold_in(jax.random.key(seed), 7), went, positions)
+        key = jax.random.fold_in(jax.random.key(seed), 7)
+        log_weights, gradients = reverse_runs(key, went, chosen.mover, positions)
     groups = runs_by_draw(np.asarray(positions)) if is_exact else None
     return _sandwich(went, log_weights, is_exact, groups, gradients)
 
@@ -139,10 +140,11 @@ def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporte
     return fit
 
 
-def reverse_runs(key: jax.Array, went: Exploration, positions: jax.Array) -> tuple[np.ndarray, int]:
+def reverse_runs(
+    key: jax.Array, went: Exploration, mover: Mover, positions: jax.Array
+) -> tuple[np.ndarray, int]:
     """Log weights of runs back to the base, one from each position, with the schedule of the runs up; and gradients."""
-    tuning, mover = went.outcome.tuning, went.method.mover
-    parts = []
+    tuning, parts = went.outcome.tuning, []
     for first in range(0, len(positions), AT_ONCE):
         keys = jax.random.split(jax.random.fold_in(key, first), len(positions[first : first + AT_ONCE]))
         parts.append(to_numpy(_reverse(keys, went.path, tuning, mover, positions[first : first + AT_ONCE])))
@@ -166,7 +168,7 @@ def reverse_run(
     one = jnp.ones((), position.dtype)
     step = lambda i, state: moved(spread, path, tuning, mover, one, state, i)  # noqa: E731
     start = jax.lax.fori_loop(0, NUM_SPREAD, step, at_start(path.evaluate(position)))
-    end = anneal_back(back, path, tuning, mover, tuning.law.betas, start.point)
+    end = anneal_back(back, path, tuning, mover, betas_of(tuning), start.point)
     return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
 
 
@@ -189,7 +191,7 @@ def _sandwich(
         up.standard_error,
         back.standard_error,
         is_exact,
-        len(went.outcome.tuning.law.betas),
+        len(betas_of(went.outcome.tuning)),
         np.ravel(forward) + log_zeta,
         reverse - log_zeta,
         spent,

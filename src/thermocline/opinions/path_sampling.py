@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
-from thermocline.paths import Ladder, Learned
+from thermocline.paths import ladder_of
 from thermocline.records import Estimate
 from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
@@ -19,10 +19,9 @@ def thermodynamic_integration(result: Result) -> Estimate:
 
     A second look at the same draws that does not use the Rao-Blackwellised weights at the two ends.
     """
-    result.need_joint("thermodynamic integration")
-    law = result.law.law if isinstance(result.law, Learned) else result.law
-    if isinstance(law, Ladder):
-        betas = np.sort(np.asarray(law.betas))
+    ladder = ladder_of(result.need_joint("thermodynamic integration"))
+    if ladder is not None:
+        betas = np.sort(np.asarray(ladder.betas))
         if betas[0] != 0 or betas[-1] != 1:
             raise ThermoclineError(
                 f"the ladder goes from {betas[0]:g} to {betas[-1]:g}, and nothing is known beyond its ends; "
@@ -43,10 +42,10 @@ def count_based_evidence(result: Result) -> Estimate:
     `result.log_evidence` is the Rao-Blackwellised form of the same ratio (eq. rao-blackwell-tempered-sampling), which
     counts every draw by its probability of being there: the two errors show what that is worth.
     """
-    law = result.law.law if isinstance(result.law, Learned) else result.law
-    if not isinstance(law, Ladder):
+    ladder = None if result.law is None else ladder_of(result.law)
+    if ladder is None:
         raise ThermoclineError("counts need a ladder of temperatures: run tc.SimulatedTempering().")
-    betas, log_weights = np.asarray(law.betas), np.asarray(law.log_weights)
+    betas, log_weights = np.asarray(ladder.betas), np.asarray(ladder.log_weights)
     beta = result.draws.inverse_temperature
     top, bottom = int(np.argmax(betas)), int(np.argmin(betas))
     at_target, at_base = (

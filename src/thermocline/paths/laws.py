@@ -15,9 +15,12 @@ import numpy as np
 
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
-from thermocline.paths.reweighting import Curve
+from thermocline.paths.reweighting import Curve, grid_of_betas
+from thermocline.records.draws import Array
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.pytree import pytree, static
+from thermocline.support.interpolation import interpolate
+from thermocline.support.precision import to_numpy
+from thermocline.support.pytree import pytree
 
 
 class Law(Protocol):
@@ -109,13 +112,16 @@ class Continuous:
         proportional to its speed, Gelman and Meng's (1998) optimal prior. A marginal flat in beta would hardly
         visit the neighbourhood of a broad base.
         """
-        num_knots = jnp.size(self.bias)
-        knots = jnp.where(window.is_open, curve.knots(num_knots), window.knots(num_knots))
-        log_width = jnp.log(jnp.maximum(jnp.diff(knots), 1e-30))
-        log_density = -0.5 * (jnp.append(log_width[:1], log_width) + jnp.append(log_width, log_width[-1:]))
-        log_density = jnp.where(window.is_open, log_density, -window.penalty(knots))
+        num_knots, is_open = np.shape(self.bias)[-1], np.asarray(window.is_open)[..., None]
+        knots = np.where(is_open, curve.knots(num_knots), window.knots(num_knots))
+        log_width = np.log(np.maximum(np.diff(knots), 1e-30))
+        before, after = (log_width[..., end] for end in (slice(1), slice(-1, None)))
+        log_density = -0.5 * (
+            np.concatenate([before, log_width], axis=-1) + np.concatenate([log_width, after], axis=-1)
+        )
+        log_density = np.where(is_open, log_density, -window.penalty(knots))
         bias = curve.log_partition_at(knots) - log_density
-        return Continuous(bias - bias[0], knots)
+        return Continuous(bias - bias[..., :1], knots)
 
 
 @pytree
@@ -143,7 +149,7 @@ class Ladder:
 
     def refit(self, curve: Curve, window: "Window") -> "Ladder":
         """The same rungs, weighted so that each within the window is visited equally often."""
-        betas = jnp.asarray(self.betas)
+        betas = np.asarray(self.betas)
         return type(self)(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
 
 
@@ -166,19 +172,6 @@ class Neighbours(Ladder):
         return betas[jnp.where(accept, inside, rung)]
 
 
-@pytree
-class TemperatureSchedule:
-    """Inverse temperatures that a method visits in order, or holds all at once: a schedule, and not a law of beta.
-
-    No single draw knows both ends of the path. Every `group` draws in a row are one piece, independent of all other
-    draws; 0 where draws are those of a chain. `barrier` is what warm-up has measured between replicas, where it has.
-    """
-
-    betas: Any
-    group: int = static(default=0)
-    barrier: Any = None
-
-
 def log_masses(law: Law, log_ratio: np.ndarray) -> np.ndarray:
     """Log N at many log ratios, of any law; padded to a power of two, so that sizes share programs."""
     room = np.zeros(2 ** int(np.ceil(np.log2(max(len(log_ratio), 2)))))
@@ -191,33 +184,34 @@ def _log_masses(law: Law, log_ratio: jax.Array) -> jax.Array:
     return jax.vmap(law.log_mass)(log_ratio)
 
 
-def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
-    """Inverse temperatures from 0 to 1, crowded at both ends as the paper's experiments space them."""
-    grid = 1 / (1 + np.exp(-scale * np.linspace(-1, 1, num_rungs)))
-    return (grid - grid[0]) / (grid[-1] - grid[0])
-
-
 class Window(NamedTuple):
     """The part of the path that chains are held in while they climb from the base; open once they are up."""
 
-    centre: jax.Array
-    width: jax.Array
-    is_open: jax.Array
+    centre: Array
+    width: Array
+    is_open: Array
 
-    def penalty(self, betas: jax.Array) -> jax.Array:
+    def penalty(self, betas: np.ndarray) -> np.ndarray:
         """Added to f: quadratic about the centre, then linear; nothing when open."""
-        distance = jnp.abs(betas - self.centre) / self.width
-        return jnp.where(self.is_open, 0.0, jnp.where(distance < 4, 0.5 * distance**2, 4 * distance - 8))
+        distance = np.abs(betas - np.asarray(self.centre)[..., None]) / np.asarray(self.width)[..., None]
+        beyond = np.where(distance < 4, 0.5 * distance**2, 4 * distance - 8)
+        return np.where(np.asarray(self.is_open)[..., None], 0.0, beyond)
 
-    def knots(self, num_knots: int) -> jax.Array:
+    def knots(self, num_knots: int) -> np.ndarray:
         """Knots that resolve the window, and the ends of the path."""
-        inside = self.centre + self.width * jnp.linspace(-4.0, 4.0, num_knots, dtype=self.centre.dtype)
-        return jnp.clip(inside, 0.0, 1.0).at[0].set(0.0).at[-1].set(1.0)
+        centre, width = (np.asarray(part)[..., None] for part in self[:2])
+        inside = np.clip(centre + width * np.linspace(-4.0, 4.0, num_knots), 0.0, 1.0)
+        inside[..., 0], inside[..., -1] = 0.0, 1.0
+        return inside
 
 
 @pytree
 class Learned:
-    """A law that is refitted after every warm-up round, by Rao-Blackwellised reweighting, and then frozen."""
+    """A law that is refitted after every warm-up round, by Rao-Blackwellised reweighting, and then frozen.
+
+    Refitting is NumPy on the host, of one target's law or of many at once: curve, window and leaves then have a
+    leading axis over targets.
+    """
 
     law: Any
 
@@ -232,3 +226,45 @@ class Learned:
 
     def relearned(self, curve: Curve, window: Window) -> "Learned":
         return Learned(self.law.refit(curve, window))
+
+
+def unwrapped(law: Law) -> Law:
+    """The law itself, of one that warm-up learns."""
+    return law.law if isinstance(law, Learned) else law
+
+
+def ladder_of(law: Law) -> Ladder | None:
+    """The ladder that a law is; None where beta is continuous, as it is for any law of the user's own."""
+    inner = unwrapped(law)
+    return inner if isinstance(inner, Ladder) else None
+
+
+def has_atom_at_base(law: Law) -> bool:
+    """Whether beta = 0 itself has mass: draws of the base off the target's support then count as well."""
+    inner = unwrapped(law)
+    if isinstance(inner, Continuous):
+        return False
+    if isinstance(inner, Ladder):
+        return bool(np.any((np.asarray(inner.betas) == 0) & np.isfinite(inner.log_weights)))
+    return bool(jnp.isfinite(law.log_mass(jnp.asarray(-jnp.inf))))
+
+
+def as_stored(law: Law) -> Law:
+    """One of our laws as it is; a user's own class as a table of -f, which a file can hold."""
+    if isinstance(law, Learned | Continuous | Ladder):
+        return to_numpy(law)
+    return Continuous(-log_prior_on_grid(law), grid_of_betas())
+
+
+def log_prior_on_grid(law: Law, *, is_stacked: bool = False) -> np.ndarray:
+    """-f at every beta of the grid; `is_stacked` says that the law's leaves have a leading axis over targets."""
+    inner, betas = unwrapped(law), grid_of_betas()
+    if isinstance(inner, Continuous):
+        bias = np.asarray(inner.bias)
+        knots = np.linspace(0.0, 1.0, bias.shape[-1]) if inner.knots is None else np.asarray(inner.knots)
+        return -interpolate(betas, knots, bias)
+    if isinstance(inner, Ladder):
+        nearest = np.argmin(np.abs(np.asarray(inner.betas)[..., None, :] - betas[:, None]), axis=-1)
+        return np.take_along_axis(np.asarray(inner.log_weights), nearest, axis=-1)
+    of_one = lambda law: jax.vmap(law.log_weight)(betas)  # noqa: E731
+    return np.asarray((jax.vmap(of_one) if is_stacked else of_one)(law))

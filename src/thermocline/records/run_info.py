@@ -46,5 +46,6 @@ class RunInfo:
     story: tuple[str, ...]  # how the base was come by, in sentences
     caveats: tuple[str, ...]  # why log Z may not be the model's evidence
     biases: tuple[str, ...]  # why the method is not exact
+    has_evidence: bool  # whether the method's weights give log Z
     labels: AxisLabels
     observations: str  # hash of what models must share to be compared

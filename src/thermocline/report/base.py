@@ -14,7 +14,7 @@ CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
 
 
 def base(result: Result) -> Section:
-    if result.law is None:
+    if result.law is None and result.schedule is None:
         return Section(("This method uses the base only as a place to start from.",), _marginals(result))
     if not result.is_joint:
         said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."

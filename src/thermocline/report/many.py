@@ -5,9 +5,9 @@ import numpy as np
 
 from thermocline.checks import Check
 from thermocline.many.result import ManyResults
+from thermocline.methods import describe_method
 from thermocline.records import Estimate
 from thermocline.report.summary import MEANING, Section, checks_table, sections_text
-from thermocline.results.assemble import describe_method
 
 MOST_TARGETS = 10
 RANKS = {"failed": 0, "suspect": 1, "ok": 2}

@@ -5,7 +5,7 @@ import numpy as np
 
 from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.stages import has_stages
-from thermocline.paths import Ladder, Learned
+from thermocline.paths import ladder_of
 from thermocline.report.drawing import BASE, MODES, TARGET, count_on, drawing, figure
 from thermocline.report.page import Figure, Section
 from thermocline.results.result import Result
@@ -15,7 +15,7 @@ BAND = 0.75  # of the height of a chain
 
 
 def temperature(result: Result) -> Section:
-    if result.law is None:
+    if result.law is None and result.schedule is None:
         return Section(("This method stays at the target (β = 1); there is no temperature to mix.",))
     name = result.info.method.split("(")[0]
     if not (result.is_joint or has_stages(result.draws)):
@@ -47,11 +47,11 @@ def trace(result: Result) -> Figure:
 
 def occupancy(result: Result) -> Figure:
     """Where beta was, and its density by the mean of its conditionals."""
-    law = result.law.law if isinstance(result.law, Learned) else result.law
+    ladder = None if result.law is None else ladder_of(result.law)
     beta = result.draws.inverse_temperature.ravel()
     with drawing() as (canvas, axes):
-        if isinstance(law, Ladder):
-            rungs = np.asarray(law.betas)
+        if ladder is not None:
+            rungs = np.asarray(ladder.betas)
             counts = np.bincount(np.abs(beta[:, None] - rungs).argmin(axis=1), minlength=rungs.size)
             axes.bar(np.arange(rungs.size), counts / counts.sum(), color=TARGET, width=0.9)
             axes.set_xlabel("rung, from the base to the target")

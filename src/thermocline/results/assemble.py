@@ -5,16 +5,13 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
-from thermocline.methods import Method
-from thermocline.methods.extended_hamiltonian import Bias
-from thermocline.paths import Continuous, Ladder, Learned, Path, TemperatureSchedule
-from thermocline.paths.reweighting import grid_of_betas
+from thermocline.methods import Method, control_map_of, describe_method
+from thermocline.paths import Path, as_stored
 from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
 from thermocline.results.pointwise import pointwise
 from thermocline.results.result import Continuation, Result
@@ -44,9 +41,8 @@ def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, prec
     )
 
 
-def _of_control_map(method: Any) -> str:
-    """The one option that may be a user's function and is not drawn from."""
-    control_map = getattr(method, "control_map", None)
+def _of_control_map(method: Method) -> str:
+    control_map = control_map_of(method)
     return "" if control_map is None else fingerprint.of_function(control_map, 0.5)
 
 
@@ -69,7 +65,8 @@ def assemble(
     around: Cost = NOTHING,
 ) -> Result:
     """The Result of a finished run; `story` says how the base was come by, `around` what was spent besides the run."""
-    path, outcome, base_draws, log_support, _ = exploration
+    path, outcome, base_draws, log_support = exploration
+    law = outcome.tuning.law
     trees, shown = _in_coordinates(path.target, outcome.draws.position)
     num_chains = outcome.draws.log_ratio.shape[0]
     evaluations = Phases(warmup=outcome.warmup_gradients, sampling=int(outcome.draws.num_gradients.sum()))
@@ -82,7 +79,8 @@ def assemble(
         cost=Cost(outcome.seconds, evaluations) + around,
         story=story,
         caveats=path.target.caveats,
-        biases=tuple(getattr(method, "biases", ())),
+        biases=method.biases,
+        has_evidence=method.has_evidence,
         labels=_plain_labels(path.target.labels),
         observations=of_observations(path.target),
     )
@@ -94,7 +92,8 @@ def assemble(
         _by_name(shown),
         _by_name(trees),
         _template(shown),
-        _reported_law(outcome.tuning.law),
+        None if law is None else as_stored(law),
+        to_numpy(outcome.tuning.schedule),
         float(path.log_zeta),
         log_support,
         base_draws,
@@ -125,12 +124,6 @@ def _plain_labels(labels: Labels | None) -> AxisLabels:
     return AxisLabels({name: list(dims) for name, dims in labels.dims.items()}, coords)
 
 
-def describe_method(method: Any) -> str:
-    """A method and its parts by name, as one would write it."""
-    parts = (getattr(method, name, None) for name in ("mover", "law"))
-    return f"{type(method).__name__}({', '.join(type(part).__name__ for part in parts if part is not None)})"
-
-
 @jax.jit
 def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
     """Ravelled (chain, draw) positions as PyTrees, unconstrained and as people see them."""
@@ -156,13 +149,3 @@ def _template(tree: Any) -> Any:
         return all(is_plain(item) for item in items)
 
     return named if is_plain(named) else {name: name for name in _by_name(tree)}
-
-
-def _reported_law(law: Any) -> Any:
-    """One of our laws as it is; a user's own class as a table of -f, which can be stored."""
-    if isinstance(law, Bias):  # of a path without a base, which has no evidence
-        return None
-    if law is None or isinstance(law, Learned | Continuous | Ladder | TemperatureSchedule):
-        return to_numpy(law)
-    knots = grid_of_betas(jnp.dtype("float64"))
-    return to_numpy(Continuous(-jax.vmap(law.log_weight)(knots), knots))

@@ -36,6 +36,7 @@ def save(result: Result, path: str | Path) -> None:
     arrays: dict[str, np.ndarray] = {}
     run = {
         "law": result.law,
+        "schedule": result.schedule,
         "base_draws": tuple(result.base_draws),
         "continuation": tuple(result.continuation),
         "mode_table": result.mode_table,

@@ -15,7 +15,7 @@ from thermocline.estimators import Bounds, Curve, Interval
 from thermocline.estimators.batches import Batches, batches_of_groups
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.modes.table import mode_rows
-from thermocline.paths import Ladder, Learned, TemperatureSchedule
+from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
@@ -44,7 +44,8 @@ class Result:
     parameters: dict[str, np.ndarray]
     unconstrained: dict[str, np.ndarray]
     template: Any
-    law: Any  # None for methods that stay at beta = 1; a user's own class is kept as a table
+    law: Law | None  # that beta was drawn from, where it was; a user's own class is kept as a table
+    schedule: TemperatureSchedule | None  # of fixed temperatures, where there was one
     log_zeta: float
     log_support: Estimate  # log of the base's mass where the target is positive
     base_draws: BaseDraws
@@ -61,7 +62,7 @@ class Result:
     @cached_property
     def log_evidence(self) -> Estimate | None:
         """The log evidence with its standard error, or None for a method without evidence (a check says why)."""
-        if self.law is None:
+        if not self.info.has_evidence:
             return None
         return estimators.log_evidence(self.draws, self.log_zeta, self.log_support, self._batches)
 
@@ -107,8 +108,8 @@ class Result:
 
     def beta_marginal(self, betas: Any) -> Curve:
         """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
-        self.need_joint("the marginal of beta")
-        return estimators.beta_marginal(self.draws, log_prior(self.law, _betas(betas)), _betas(betas))
+        law = self.need_joint("the marginal of beta")
+        return estimators.beta_marginal(self.draws, log_prior(law, _betas(betas)), _betas(betas))
 
     @property
     def kl_base_to_target(self) -> Estimate:
@@ -194,19 +195,21 @@ class Result:
     @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
-        shape, group = self.draws.log_ratio.shape, self.law.group if isinstance(self.law, TemperatureSchedule) else 0
+        shape, group = self.draws.log_ratio.shape, 0 if self.schedule is None else self.schedule.group
         return batches_of_groups(shape[0], shape[1], group) if group else None
 
     @property
     def is_joint(self) -> bool:
         """Whether draws are of x and beta together, so that each can be weighted for any beta."""
-        return self.law is not None and not isinstance(self.law, TemperatureSchedule)
+        return self.law is not None
 
-    def need_joint(self, what: str) -> None:
-        if self.law is None:
+    def need_joint(self, what: str) -> Law:
+        """The law of beta, for what needs one."""
+        if self.law is not None:
+            return self.law
+        if self.schedule is None:
             raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
-        if not self.is_joint:
-            raise ValueError(f"{what} need draws of x and beta together; {self.info.method} makes none.")
+        raise ValueError(f"{what} need draws of x and beta together; {self.info.method} makes none.")
 
     def _elementwise(self, estimate: Callable[[np.ndarray], Estimate], function: Callable[[Any], Any]) -> Estimate:
         values = self._map(function)
@@ -234,24 +237,23 @@ class Result:
             for index in np.ndindex(values.shape[2:]):
                 label = name + (f"[{','.join(map(str, index))}]" if index else "")
                 scalars[label] = values[(..., *index)]
-        law = self.law.law if isinstance(self.law, Learned) else self.law
-        has_density = law is not None and not isinstance(law, Ladder | TemperatureSchedule)
-        known = self.mode_table
+        law, known = self.law, self.mode_table
+        prior = None if law is None or ladder_of(law) is not None else partial(log_prior, law)
         return Context(
             self.draws,
             scalars,
-            law is not None,
+            self.info.has_evidence,
             self.log_evidence,
             self.log_zeta,
             self.log_support,
-            partial(log_prior, law) if has_density else None,
+            prior,
             self.base_draws.log_ratio,
             self.base_draws.position,
             self.base_draws.mean,
             self.base_draws.variance,
             self.modes,
             None if known is None else Estimate(known.log_total, known.log_total_error, np.inf),
-            self.is_joint or law is None,
+            self.is_joint or not self.info.has_evidence,
             self._batches,
             1.0 if known is None else known.arrived,
             self.info.caveats,
@@ -260,7 +262,7 @@ class Result:
         )
 
 
-def log_prior(law: Any, betas: np.ndarray) -> np.ndarray:
+def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
     """-f at each beta, as NumPy."""
     with computing_in("float64"):
         return np.asarray(_log_weights(law, betas))
@@ -273,7 +275,7 @@ def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
 
 
 @jax.jit
-def _log_weights(law: Any, betas: jax.Array) -> jax.Array:
+def _log_weights(law: Law, betas: jax.Array) -> jax.Array:
     return jax.vmap(law.log_weight)(betas)
 
 

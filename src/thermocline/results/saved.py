@@ -22,6 +22,7 @@ def load(path: str | Path) -> Result:
             {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
             storage.decode(header["template"], arrays),
             run["law"],
+            run["schedule"],
             header["log_zeta"],
             Estimate(*header["log_support"]),
             BaseDraws(*run["base_draws"]),

@@ -6,8 +6,9 @@ A file names the tags of its objects; only these classes can come back, so that 
 from thermocline.bases import Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.methods import METHODS
 from thermocline.methods.adiabatic import AdiabaticMonteCarlo
-from thermocline.methods.extended_hamiltonian import Bias, Control, ExtendedHamiltonian
+from thermocline.methods.extended_hamiltonian import Control, ExtendedHamiltonian
 from thermocline.methods.gibbs import GibbsState
+from thermocline.methods.metadynamics import Bias
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.methods.sequential import Group
 from thermocline.methods.tuning import Learning, Tuning
