@@ -122,7 +122,7 @@ def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Cur
         place = np.nonzero(is_open)
         if not len(place[0]):
             break
-        falls, is_finite, bends = _falls(evaluate, positions, units, *place, steps[place])
+        falls, is_finite, bends = _falls(evaluate, positions, units, place[0], place[1], steps[place])
         matrices[place] = np.where(bends[:, None], falls, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             wanted = STEP / np.sqrt(np.abs(falls[np.arange(len(falls)), place[1]]))

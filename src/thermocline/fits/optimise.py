@@ -73,12 +73,12 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     Judged in units of each coordinate's own deviation: beside a curvature of 1e11 a slope of 8 must not look flat.
     """
     values, vectors = curvature
-    usable = np.isfinite(values).all(axis=1)
-    matrices = (np.where(usable[:, None], values, 1.0)[:, None] * vectors) @ vectors.swapaxes(1, 2)
+    usable = np.all(np.isfinite(values), axis=1, keepdims=True)
+    matrices = (np.where(usable, values, 1.0)[:, None] * vectors) @ vectors.swapaxes(1, 2)
     diagonal = np.abs(np.diagonal(matrices, axis1=1, axis2=2))
     units = 1 / np.sqrt(np.maximum(diagonal, FLAT * diagonal.max(axis=1, keepdims=True, initial=1e-300)))
     scaled, directions = np.linalg.eigh(matrices * units[:, :, None] * units[:, None])
-    scaled = np.where(usable[:, None], scaled, np.nan)
+    scaled = np.where(usable, scaled, np.nan)
     return differences.are_optima(differences.Curvature(units[:, :, None] * directions, scaled), gradient)
 
 
