@@ -50,8 +50,8 @@ lint: $(VENV)/.dev
 check: lint
 	$(RUN) -m pytest -n 2 --dist loadfile -m "not slow and not long" $(PYTEST_OPTIONS)
 
-test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
-test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
+check test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
+check test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 test: lint
 	$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)
 

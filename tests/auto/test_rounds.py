@@ -71,7 +71,7 @@ def test_a_pilot_adds_a_mode_with_its_mass_whatever_the_constant(double, constan
 
 
 def test_one_mode_gets_one_gaussian(double):
-    target, known = knowledge_of_one_mode(0.0)
+    _, known = knowledge_of_one_mode(0.0)
     fit = chosen_base(known, MEANS[0], 0.05)
     assert isinstance(fit.base, tc.Gaussian)
     size = known.pool.effective_share * known.pool.log_weight.size
