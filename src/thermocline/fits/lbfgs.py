@@ -96,9 +96,14 @@ class _Lanes(NamedTuple):
 
 
 def maximise(
-    evaluate: Evaluator, starts: np.ndarray, *, num_iterations: int = NUM_ITERATIONS, keep_paths: bool = False
+    evaluate: Evaluator,
+    starts: np.ndarray,
+    *,
+    root: np.ndarray | None = None,
+    num_iterations: int = NUM_ITERATIONS,
+    keep_paths: bool = False,
 ) -> Optima:
-    """Where L-BFGS ends from each ravelled start, one a row.
+    """Where L-BFGS ends from each ravelled start, one a row; `root` is R of a metric R Rᵀ to begin with, if one is known.
 
     A lane has arrived where the quasi-Newton step promises next to no gain, in nats: units of the coordinates do not
     matter. Until a lane has moved in a direction, though, L-BFGS cannot know how far that goes. So rounds end with
@@ -106,7 +111,7 @@ def maximise(
     """
     ends = _Ends(evaluate, starts, keep_paths)
     left = np.flatnonzero(ends.ending != Ending.LOST)
-    root = metric = None
+    metric = root
     budget = FIRST_ITERATIONS
     while len(left) and num_iterations > 0:
         num_iterations -= _ascend(evaluate, ends, left, root, min(budget, num_iterations))

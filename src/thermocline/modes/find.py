@@ -1,0 +1,151 @@
+"""The search for modes: look widely, explain what the known modes can, ascend from the rest, and go on while it finds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thermocline.engine.progress import Reporter
+from thermocline.evaluator import Evaluator
+from thermocline.fits.lbfgs import Ending, Optima, maximise
+from thermocline.fits.path_fit import best_along
+from thermocline.modes.looks import EXPLAINED, explained, look
+from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
+from thermocline.records.search import SearchRecord
+
+FEWEST_LOOKS = 2**14  # that must have found nothing new
+MOST_LOOKS = 2**17
+BATCH = 4096
+NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the least explained, and two random samples
+MOST_ROUNDS = 8  # of ascents from the looks of one batch
+MOST_PEAKS = 64  # beyond which a list is hopeless
+MOST_KEPT = 2**15  # unexplained looks that are remembered
+
+
+class Found(NamedTuple):
+    """The modes, how often ascents ended at each, and what the search did."""
+
+    peaks: list[Peak]
+    counts: list[int]
+    record: SearchRecord
+    has_many: bool  # more than a list can hold
+
+
+class Budget(NamedTuple):
+    """What a search may spend, of the evaluator's rows; and whether looks along the user's axes are taken."""
+
+    most_rows: float = np.inf
+    along_axes: bool = True
+
+
+class Search:
+    """A search under way; what it has found explains more and more."""
+
+    def __init__(self, evaluate: Evaluator, generator: np.random.Generator, budget: Budget, reporter: Reporter) -> None:
+        self.evaluate, self.generator, self.budget, self.reporter = evaluate, generator, budget, reporter
+        self.peaks: list[Peak] = []
+        self.counts: list[int] = []
+        self.rows = self.gradients = np.zeros((0, evaluate.dimension))
+        self.tried = np.zeros(0, bool)
+        self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = 0
+        self.num_random_unexplained = self.num_random_explained = 0
+        self.share_unexplained = 1.0
+
+    def first(self, starts: np.ndarray) -> None:
+        """Ascend from where the user starts; where that ends at no optimum, fit along the way."""
+        ends = maximise(self.evaluate, starts, keep_paths=True)
+        self.admit(ends, "start")
+        if not self.peaks:
+            fits = [best_along(self.generator, self.evaluate, path) for path in ends.path]
+            usable = [fit for fit in fits if fit is not None]
+            if usable:
+                best = max(usable, key=lambda fit: fit.score)
+                log_density = float(self.evaluate.values(best.location[None])[0])
+                self.note([peak_of(best.location, log_density, best.root, "path")])
+
+    def go_on(self) -> None:
+        """Look and ascend until as much has been looked at since the last new mode as before it, and enough."""
+        while self.peaks and not self.is_over():
+            self.look(int(min(BATCH, self.budget.most_rows - self.evaluate.num_rows)))
+            for _ in range(MOST_ROUNDS):
+                if not self.ascend() or len(self.peaks) >= MOST_PEAKS:
+                    break
+            self.reporter.advance(1, 0)
+
+    def is_over(self) -> bool:
+        since = self.num_looks - self.looks_at_last
+        is_settled = since >= max(FEWEST_LOOKS, self.looks_at_last)
+        is_full = self.num_looks >= MOST_LOOKS or len(self.peaks) >= MOST_PEAKS
+        return is_settled or is_full or self.evaluate.num_rows >= self.budget.most_rows
+
+    def look(self, number: int) -> None:
+        """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
+        rows = look(self.generator, self.peaks, max(number, 16), along_axes=self.budget.along_axes)
+        values, gradients = self.evaluate(rows)
+        usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+        self.num_looks += len(rows)
+        rows, gradients = rows[usable], gradients[usable]
+        is_explained = explained(rows, gradients, self.peaks) > EXPLAINED
+        self.share_unexplained = float(np.mean(~is_explained)) if len(rows) else 1.0
+        self.rows = np.concatenate([self.rows, rows[~is_explained]])[-MOST_KEPT:]
+        self.gradients = np.concatenate([self.gradients, gradients[~is_explained]])[-MOST_KEPT:]
+        self.tried = np.concatenate([self.tried, np.zeros(np.sum(~is_explained), bool)])[-MOST_KEPT:]
+        self.explained_rows = rows[is_explained]
+
+    def ascend(self) -> bool:
+        """One round of ascents, and whether it found a new mode."""
+        cosine = explained(self.rows, self.gradients, self.peaks)
+        left = np.flatnonzero(~self.tried & (cosine < EXPLAINED))
+        least = left[np.argsort(cosine[left], kind="stable")[:NUM_LEAST]]
+        random = self.generator.choice(left, min(NUM_RANDOM, len(left)), replace=False)
+        others = self.generator.permutation(self.explained_rows)[:NUM_EXPLAINED]
+        self.explained_rows = self.explained_rows[:0]
+        picked = np.concatenate([random, np.setdiff1d(least, random)]).astype(int)
+        self.tried[picked] = True
+        starts = np.concatenate([self.rows[picked], others])
+        if not len(starts):
+            return False
+        ends = maximise(self.evaluate, starts, root=self.peaks[0].root)
+        is_new = self.admit(ends, "look")
+        if not is_new:
+            has_arrived = home_of(ends.position, self.peaks) >= 0
+            self.num_random_unexplained += int(has_arrived[: len(random)].sum())
+            self.num_random_explained += int(has_arrived[len(picked) :].sum())
+        return is_new
+
+    def admit(self, ends: Optima, found_by: str) -> bool:
+        """Count the ends at known modes, and take in new ones; saddles are pushed off once."""
+        new, pushed = admitted(self.evaluate, ends, self.peaks, found_by, MOST_PEAKS)
+        if len(pushed):
+            more = maximise(self.evaluate, pushed, root=self.peaks[0].root if self.peaks else None)
+            new += admitted(self.evaluate, more, [*self.peaks, *new], found_by, MOST_PEAKS)[0]
+        self.note(new)
+        home = home_of(ends.position, self.peaks)
+        self.num_ascents += len(home)
+        self.num_lost += int(np.sum((home < 0) | (ends.ending == Ending.LOST)))
+        for place in home[home >= 0]:
+            self.counts[place] += 1
+        return bool(new)
+
+    def note(self, new: list[Peak]) -> None:
+        """Take new modes in, the heaviest first; looks count anew from here."""
+        if new:
+            self.looks_at_last = self.num_looks
+            self.num_random_unexplained = self.num_random_explained = 0
+        peaks, counts = [*self.peaks, *new], [*self.counts, *[0] * len(new)]
+        order = sorted(range(len(peaks)), key=lambda i: -peaks[i].log_mass)
+        self.peaks, self.counts = [peaks[i] for i in order], [counts[i] for i in order]
+
+    def found(self) -> Found:
+        volumes = [peak.log_volume for peak in self.peaks]
+        cut = "max_evaluations" if self.evaluate.num_rows >= self.budget.most_rows else ""
+        record = SearchRecord(
+            self.num_looks,
+            self.num_ascents,
+            self.num_lost,
+            self.share_unexplained,
+            self.num_random_unexplained,
+            self.num_random_explained,
+            float(np.ptp(volumes)) if volumes else 0.0,
+            cut,
+        )
+        return Found(self.peaks, self.counts, record, len(self.peaks) >= MOST_PEAKS)
