@@ -2,13 +2,14 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases test lint calibrate study slow kills net bench clean
+.PHONY: help demo bases check test lint calibrate study slow kills net bench clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
 	@echo "make bases      every fit of a base on three targets, side by side (about 10 minutes)"
 	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
 	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
+	@echo "make check      lint, types, contracts and the fast tests (under two minutes)"
 	@echo "make test       set up, then lint, type-check and test"
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method, and sums over 1000 targets (hours)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
@@ -46,8 +47,11 @@ lint: $(VENV)/.dev
 	$(RUN) -m pyright
 	$(VENV)/bin/lint-imports
 
-test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
-test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
+check: lint
+	$(RUN) -m pytest -n 2 --dist loadfile -m "not slow and not long" $(PYTEST_OPTIONS)
+
+check test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
+check test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 test: lint
 	$(RUN) -m pytest -n 2 --dist loadfile $(PYTEST_OPTIONS)
 

@@ -18,7 +18,7 @@ from thermocline.methods import METHODS
 
 MEANS = np.array([[1.5, -0.5, 0.0], [-1.5, 0.7, 0.4]])
 SCALES, LOG_WEIGHTS = np.array([[1.0, 0.8, 1.2], [0.7, 1.1, 0.9]]), np.log([0.7, 0.3])
-OPTIONS: dict[str, Any] = {"num_warmup": 20, "num_draws": 40, "progress": False}
+OPTIONS: dict[str, Any] = {"num_warmup": 48, "num_draws": 40, "progress": False}
 
 
 def log_density(position, data):

@@ -11,6 +11,29 @@ import thermocline as tc
 from thermocline.support.precision import computing_in
 
 
+LONG = (  # folders and files whose tests compile much: `make check` leaves them out, but for one test of each
+    *("auto", "checks", "cli", "conformance", "engine", "experiments", "frontends", "many", "methods", "movers"),
+    *("opinions", "report", "results", "test_bad_input.py", "test_cold_start.py", "test_docs.py", "test_errors.py"),
+    *("test_sample.py",),
+)
+
+
+ENTERED_ELSEWHERE = (
+    *("cli", "conformance", "experiments", "frontends", "many", "opinions", "report", "results"),
+    *("test_cold_start.py", "test_docs.py"),
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what is long, by where it stands; the first test of such a file stays in, so that every room is entered."""
+    seen = set()
+    for item in items:
+        place = item.path.relative_to(Path(__file__).parent).parts
+        if place[0] in LONG and (item.path in seen or place[0] in ENTERED_ELSEWHERE):
+            item.add_marker(pytest.mark.long)
+        seen.add(item.path)
+
+
 @pytest.fixture(autouse=True)
 def settings_untouched():
     """No test, and so no public call, leaves JAX configured otherwise than it found it."""

@@ -18,7 +18,7 @@ from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.explore import Exploration, Lengths, explore, keys_of
 from thermocline.engine.loop import Timer, run
 from thermocline.engine.plan import RunPlan
-from thermocline.engine.prepare import resolve_base
+from thermocline.engine.prepare import prepared, resolve_base
 from thermocline.engine.progress import reporter_for
 from thermocline.estimators import log_evidence
 from thermocline.estimators.convergence import APPRECIABLE, round_trips, sojourns
@@ -130,7 +130,7 @@ def extend(
     user's own functions needs them again, as `base=` and `method=`.
     """
     before, info = result.continuation, result.info
-    given = _again(method, before.method, "method"), _again(base, before.base, "base")
+    given = _again(method, before.method, "method"), prepared(_again(base, before.base, "base"))
     if isinstance(before.tuning, storage.Opaque):
         raise ThermoclineError(
             "this run used a law of beta that is the user's own class, so a loaded copy cannot go on; "

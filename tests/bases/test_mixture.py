@@ -112,13 +112,13 @@ def test_the_scale_is_pooled_within_components():
     """Not the spread of the whole mixture: what a move crosses is a component."""
     mixture = cast(three(), "float64")
     pooled = np.einsum("k,kij->ij", WEIGHTS, COVARIANCES)
-    scale = np.asarray(mixture.scale_tril)
+    scale = np.asarray(mixture.pooled_scale())
     np.testing.assert_allclose(scale @ scale.T, pooled, rtol=1e-12)
     assert np.all(scale == np.tril(scale))
     np.testing.assert_array_equal(initial_scale(mixture, np.zeros((4, 2))), scale)
     deviations = np.array([[1.0, 2.0], [0.5, 3.0]])
     diagonal = Mixture.of([tc.Gaussian.diagonal(np.zeros(2), row) for row in deviations], np.log([0.25, 0.75]))
-    np.testing.assert_allclose(diagonal.scale_tril, np.sqrt(np.array([0.25, 0.75]) @ deviations**2), rtol=1e-12)
+    np.testing.assert_allclose(diagonal.pooled_scale(), np.sqrt(np.array([0.25, 0.75]) @ deviations**2), rtol=1e-12)
 
 
 @pytest.mark.usefixtures("double")

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -12,6 +13,8 @@ from thermocline.methods import METHODS, Temperatures, check_method
 from thermocline.methods.tuning import visits_base
 from thermocline.movers import metric_of
 from thermocline.paths import LAWS
+from thermocline.results import storage
+from thermocline.support.precision import to_numpy
 
 SOURCE = Path(tc.__file__).parent
 ALL: dict[str, Any] = {name: make() for name, make in METHODS.items()} | {
@@ -58,6 +61,16 @@ def test_who_visits_the_base():
     expected["simulated"] = True  # its ladder begins there
     assert {name: visits_base(first_tuning(method)) for name, method in ALL.items()} == expected
     assert not visits_base(first_tuning(tc.SimulatedTempering(betas=[0.1, 0.5, 1.0])))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_file_can_hold_the_method_and_all_that_it_learns(name):
+    arrays: dict[str, np.ndarray] = {}
+    kept = to_numpy((ALL[name], first_tuning(ALL[name])))
+    again = storage.decode(storage.encode(kept, arrays), arrays)
+    assert jax.tree.structure(again) == jax.tree.structure(kept)
+    for one, other in zip(jax.tree.leaves(again), jax.tree.leaves(kept), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 class HalfAMethod:

@@ -119,7 +119,8 @@ def test_a_loaded_result_gives_the_same_page(result, page, tmp_path):
 
 
 def test_a_run_without_evidence_or_census_has_a_page_too(result, tmp_path):
-    bare = replace(result, law=None, mode_table=None, mode_locations={})
+    info = replace(result.info, has_evidence=False)
+    bare = replace(result, law=None, info=info, mode_table=None, mode_locations={})
     text = bare.report(tmp_path / "bare.html").read_text()
     assert "Posterior draws, no evidence" in text
     assert "No census of modes was taken." in text

@@ -33,9 +33,12 @@ def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFi
     is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
     if is_leaf and hasattr(density, "sample"):
         density = Base(density.log_density, density.sample)  # a class that JAX does not know
-    if hasattr(density, "prepared"):
-        density = density.prepared()
-    return fit._replace(base=cast(density, precision))
+    return fit._replace(base=cast(prepared(density), precision))
+
+
+def prepared(base: Any) -> Any:
+    """A base with all that its density needs at hand, where it can be had; as it is, where not."""
+    return base.prepared() if hasattr(base, "prepared") else base
 
 
 def prepare(

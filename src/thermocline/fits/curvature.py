@@ -9,7 +9,8 @@ from thermocline.evaluator import Evaluator
 STEP = 0.01  # of a difference, in deviations along its direction
 NEAR_ZERO = 1e-3  # below which a coordinate gives no hint of its scale, and 1 is the first guess
 OFF = 10.0  # times too long or too short, at which a step is tried again
-NUM_REFINEMENTS = 12
+NUM_REFINEMENTS = 16
+NUM_BOLD = 4  # refinements that go where the last points
 MOST_GROWTHS = 5  # thousandfold, of a step along which nothing bends, until that direction is flat
 ROUNDING = 64.0  # units in the last place of the gradients, below which a difference is none
 FLAT = 1e-8  # curvature, relative to the largest in these units, that counts as none
@@ -117,35 +118,43 @@ def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Cur
     number, dimension = positions.shape
     matrices, steps = np.zeros((number, dimension, dimension)), np.full((number, dimension), STEP)
     is_open, num_growths = np.ones((number, dimension), bool), np.zeros((number, dimension), int)
-    for _ in range(NUM_REFINEMENTS):
+    for index in range(NUM_REFINEMENTS):
         place = np.nonzero(is_open)
         if not len(place[0]):
             break
-        falls, is_finite, bends = _falls(evaluate, positions[place[0]], units[place[0]], place[1], steps[place])
+        falls, is_finite, bends = _falls(evaluate, positions, units, place[0], place[1], steps[place])
         matrices[place] = np.where(bends[:, None], falls, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             wanted = STEP / np.sqrt(np.abs(falls[np.arange(len(falls)), place[1]]))
         is_settled = bends & (steps[place] < OFF * wanted) & (steps[place] > wanted / OFF)
         num_growths[place] += is_finite & ~bends
         is_open[place] = ~is_settled & (num_growths[place] < MOST_GROWTHS)
+        wanted = np.sqrt(steps[place] * wanted) if index > NUM_BOLD else wanted  # what swings to and fro is damped
         steps[place] = np.where(bends, wanted, steps[place] * np.where(is_finite, 1e3, 1e-2))
     return _decomposed(matrices, units, np.sum(is_open, axis=1) == 0)
 
 
 def _falls(
-    evaluate: Evaluator, positions: np.ndarray, units: np.ndarray, which: np.ndarray, steps: np.ndarray
+    evaluate: Evaluator,
+    positions: np.ndarray,
+    units: np.ndarray,
+    point: np.ndarray,
+    which: np.ndarray,
+    steps: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Minus the derivative of the gradient along one direction a row, in `units`; is it finite; is it not zero."""
-    rows = np.arange(len(which))
-    direction = units[rows, :, which]
-    ahead, behind = ((positions + sign * steps[:, None] * direction).astype(positions.dtype) for sign in (1, -1))
+    direction = units[point, :, which]
+    ahead, behind = ((positions[point] + sign * steps[:, None] * direction).astype(positions.dtype) for sign in (1, -1))
     values, gradients = evaluate(np.concatenate([ahead, behind]))
+    firsts = np.searchsorted(point, np.arange(len(positions) + 1))  # of the rows of each point
+    slopes = np.empty((2, len(point), positions.shape[1]))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for index, rows in enumerate(map(slice, firsts[:-1], firsts[1:])):
+            slopes[:, rows] = gradients.reshape(slopes.shape)[:, rows] @ units[index]
         lengths = np.sum((ahead - behind) * direction, axis=1) / np.sum(direction**2, axis=1)  # as rounded
-        first, second = (half[:, None] @ units for half in np.split(gradients.astype(float), 2))
-        falls = (second - first)[:, 0] / lengths[:, None]
-    own, size = np.abs(second - first)[rows, 0, which], np.abs(second)[rows, 0, which]
-    is_finite = np.isfinite(values).reshape(2, -1).all(axis=0) & np.isfinite(first + second).all(axis=(1, 2))
+        falls = (slopes[1] - slopes[0]) / lengths[:, None]
+        own, size = (np.abs(leaf[np.arange(len(which)), which]) for leaf in (slopes[1] - slopes[0], slopes[1]))
+    is_finite = np.isfinite(values).reshape(2, -1).all(axis=0) & np.isfinite(slopes).all(axis=(0, 2))
     is_finite &= np.isfinite(falls).all(axis=1) | (lengths == 0)
     bends = is_finite & (lengths > 0) & (own > ROUNDING * np.finfo(gradients.dtype).eps * size)
     return falls, is_finite, bends

@@ -6,7 +6,8 @@ import numpy as np
 
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.lbfgs import Ending, Optima, maximise
+from thermocline.fits.lbfgs import Optima, maximise
+from thermocline.fits.lock_step import Ending
 from thermocline.fits.path_fit import best_along
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
@@ -104,13 +105,24 @@ class Search:
         starts = np.concatenate([self.rows[picked], others])
         if not len(starts):
             return False
-        ends = maximise(self.evaluate, starts, root=self.peaks[0].root)
+        ends = self.ascended(starts)
         is_new = self.admit(ends, "look")
         if not is_new:
             has_arrived = home_of(ends.position, self.peaks) >= 0
             self.num_random_unexplained += int(has_arrived[: len(random)].sum())
             self.num_random_explained += int(has_arrived[len(picked) :].sum())
         return is_new
+
+    def ascended(self, starts: np.ndarray) -> Optima:
+        """Where ascents end, in the metric of the heaviest mode; those that are not home go on until they know better."""
+        ends = maximise(self.evaluate, starts, root=self.peaks[0].root, confirms=False)
+        away = np.flatnonzero((home_of(ends.position, self.peaks) < 0) & (ends.ending != Ending.LOST))
+        if not len(away):
+            return ends
+        more = maximise(self.evaluate, ends.position[away])
+        for leaf, new in zip(ends[:4], more[:4], strict=True):
+            leaf[away] = new
+        return ends._replace(metric=more.metric)
 
     def admit(self, ends: Optima, found_by: str) -> bool:
         """Count the ends at known modes, and take in new ones; saddles are pushed off once."""

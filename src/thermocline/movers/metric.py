@@ -68,9 +68,9 @@ class Metric(NamedTuple):
         num_chains, by_chain = weight.shape[-2], np.sum(weight, axis=-1)
         shared_by = 1.0 if num_chains == 1 else (1 / np.sum(by_chain**2, axis=-1) - 1) / (num_chains - 1)
         dimension = position.shape[-1]
-        position = position.reshape(*position.shape[:-3], -1, dimension)
+        white = self._whitened(position.reshape(*position.shape[:-3], -1, dimension))
         weight = weight.reshape(*weight.shape[:-2], -1)
-        white = self._whitened(position - self._means(position, weight))
+        white = white - self._means(white, weight)
         size = (shared_by / np.sum(weight**2, axis=-1))[..., None]
         diagonal = np.maximum((weight[..., None, :] @ white**2)[..., 0, :], 1e-12)
         prior_size = 10.0 + (dimension if self.is_dense else 0)
@@ -105,16 +105,16 @@ class Metric(NamedTuple):
             return rows / self.base_scale[..., None, :]
         return rows @ np.swapaxes(np.linalg.inv(self.base_scale), -1, -2)
 
-    def _means(self, position: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """For each draw, the mean of the draws of its neighbourhood."""
+    def _means(self, white: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """For each draw, the mean of the draws of its neighbourhood; in units of the base's scale."""
         if self.centres is None:
-            return weight[..., None, :] @ position
-        white, centres = self._whitened(position), self._whitened(self.centres)
+            return weight[..., None, :] @ white
+        centres = self._whitened(self.centres)
         squares = np.sum(centres**2, axis=-1)[..., None, :] - 2 * white @ np.swapaxes(centres, -1, -2)
         nearest = np.argmin(squares, axis=-1)
-        belongs = (nearest[..., None, :] == np.arange(centres.shape[-2])[:, None]).astype(position.dtype)
+        belongs = (nearest[..., None, :] == np.arange(centres.shape[-2])[:, None]).astype(white.dtype)
         totals = belongs @ weight[..., None]
-        means = (belongs * weight[..., None, :]) @ position / np.where(totals > 0, totals, 1.0)
+        means = (belongs * weight[..., None, :]) @ white / np.where(totals > 0, totals, 1.0)
         return np.take_along_axis(means, nearest[..., None], axis=-2)
 
 
