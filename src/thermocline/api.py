@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.auto.black_box import fit_in_rounds
+from thermocline.auto.black_box import find_base
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.engine.checkpoint import Checkpoint, check_folder
@@ -76,7 +76,7 @@ def sample(
         timer, evaluate = Timer(), Evaluator(target, precision)
         with timer.timing("base"):
             fit = (
-                fit_in_rounds(evaluate, seed, target_error or TARGET_ERROR, reporter)
+                find_base(evaluate, seed, target_error or TARGET_ERROR, reporter)
                 if base is None
                 else resolve_base(target, base, seed, precision)
             )

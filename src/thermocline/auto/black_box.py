@@ -46,7 +46,7 @@ def fit_auto(
 def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
     """Search, design, and pilots while the design is poor."""
     search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
-    if search.has_many:
+    if search.found().has_many:
         return fit_many_modes(evaluate, search, seed, target_error, reporter)
     designer = Designer(evaluate, np.random.default_rng([seed, STREAM, 1]), search)
     designer.rounds()

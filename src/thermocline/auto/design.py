@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from thermocline.evaluator import Evaluator
-from thermocline.fits.lbfgs import maximise
 from thermocline.fits.pool import Pool, effective_share
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.modes.find import Search
@@ -100,7 +99,7 @@ class Designer:
 
     def component_at(self, row: np.ndarray) -> StudentMixture:
         """Of the shape of the component that is densest there; or of a mode, where an ascent from it finds a new one."""
-        ends = maximise(self.evaluate, row[None], root=self.search.peaks[0].root)
+        ends = self.search.ascended(row[None])
         if self.search.admit(ends, "draws"):
             newest = min(self.search.peaks, key=lambda peak: float(peak.distance(ends.position[0])))
             return first_mixture([newest])

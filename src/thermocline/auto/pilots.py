@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from thermocline.auto.design import Designer, Design
+from thermocline.auto.design import Design, Designer
 from thermocline.bases import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Reporter
 from thermocline.fits.clusters import cluster
-from thermocline.fits.lbfgs import maximise
+from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.methods import GibbsTempering
 from thermocline.paths.laws import log_masses
@@ -28,14 +28,14 @@ def pilot(seed: int, designer: Designer, design: Design, reporter: Reporter) -> 
     base = cast(design.mixture.base(evaluate.target.initial_position), evaluate.precision)
     method = GibbsTempering()
     explored = explore(seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter)
-    join_chains(designer, explored)
+    designer.pool = join_chains(designer.pool, explored)
     rows = resampled(explored, seed, NUM_ASCENTS)
-    designer.search.admit(maximise(evaluate, rows, root=designer.search.peaks[0].root), "chains")
+    designer.search.admit(designer.search.ascended(rows), "chains")
     outcome = explored.outcome
     return int(outcome.draws.num_gradients.sum()) + outcome.warmup_gradients
 
 
-def join_chains(designer: Designer, explored: Exploration) -> None:
+def join_chains(pool: Pool, explored: Exploration) -> Pool:
     """Draws of chains have the density base(x) N(r(x)) / C, and 1/C is the mean of 1/N over them."""
     draws, path, law = explored.outcome.draws, explored.path, explored.outcome.tuning.law
     assert law is not None, "pilots have a law of beta"
@@ -50,7 +50,7 @@ def join_chains(designer: Designer, explored: Exploration) -> None:
     rows = draws.position.reshape(-1, draws.position.shape[-1])
     log_target = np.ravel(draws.log_ratio) + log_zeta + log_densities(base, rows, like)
     log_target = np.where(np.isfinite(log_target), log_target, -np.inf)
-    designer.pool = designer.pool.joined_by(rows, log_target, CORRELATED * len(rows), log_density)
+    return pool.joined_by(rows, log_target, CORRELATED * len(rows), log_density)
 
 
 def shaped(designer: Designer, seed: int) -> StudentMixture:
