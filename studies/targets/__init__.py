@@ -1,4 +1,4 @@
-"""Targets with exact evidences, made anew from any seed: a generator, not a list, so that nothing can be tuned to it."""
+"""Targets with exact evidences, made anew from any seed: a generator, not a list that one could tune to."""
 
 import hashlib
 import zlib

@@ -38,7 +38,7 @@ class AffineMap(NamedTuple):
 
 
 def canonical(position: jax.Array, leaves: dict[str, Any]) -> jax.Array:
-    """u of x, for one position inside a density."""
+    """Canonical coordinates of one position, inside a density."""
     return leaves["whitener"] @ (position - leaves["shift"])
 
 

@@ -76,7 +76,7 @@ def banana(generator: np.random.Generator) -> Core:
 
 
 def radial_law(dimension: int, radius: float, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Radii, and log masses of the cells about them (trapezoidal: exact to rounding, as the ends vanish or are flat)."""
+    """Radii, and log masses of the cells about them by the trapezoidal rule: the ends all but vanish, so to 1e-9."""
     radii = np.linspace(max(radius - 12 * width, 0.0), radius + 12 * width + dimension * width, 40_001)[1:]
     log_area = np.log(2) + 0.5 * dimension * np.log(np.pi) - gammaln(0.5 * dimension)
     log_density = -0.5 * ((radii - radius) / width) ** 2 + (dimension - 1) * np.log(radii) + log_area

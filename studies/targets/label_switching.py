@@ -1,7 +1,7 @@
 """Posteriors of small Gaussian mixture models: K! modes that differ only in the names of the components.
 
-Evidence and exact draws by enumeration of all K^n allocations of the n data to the K components of equal weight; given an
-allocation everything is conjugate. Variances are known, or, as often, parameters too (normal-inverse-gamma).
+Evidence and exact draws by enumeration of all K^n allocations of the n data to the K components of equal weight;
+given an allocation everything is conjugate. Variances are known, or, as often, parameters too (normal-inverse-gamma).
 """
 
 import itertools
