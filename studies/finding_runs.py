@@ -181,7 +181,9 @@ def true_modes(generated: GeneratedTarget, evaluate: Evaluator) -> list[Ending]:
     """Where ascents from the centres of heavy components end; those that end together are one, of all their mass."""
     endings: list[Ending] = []
     modes = generated.modes
-    for index in [] if modes is None else np.flatnonzero(modes.heavy):
+    if modes is None:
+        return endings
+    for index in np.flatnonzero(modes.heavy):
         position = ascended(evaluate, modes.centres[index], modes.whiteners[index])
         mass = float(np.exp(modes.log_masses[index]))
         same = [k for k, known in enumerate(endings) if known.distances(position[None])[0] < SAME]

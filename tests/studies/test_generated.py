@@ -236,6 +236,17 @@ def test_starts_are_finite_and_no_mode():
         assert np.max(np.abs(slope @ generated.map.matrix)) > 1e-3 or family == "bounded", family
 
 
+def test_no_draw_is_higher_than_the_one_mode_of_a_family_with_one():
+    for family, seed in CASES:
+        generated = generate(family, seed)
+        if generated.modes is None or len(generated.modes.centres) > 1:
+            continue
+        heights = values_of(generated, generated.exact_draws(np.random.default_rng(4), 256))
+        peaks = values_of(generated, np.repeat(generated.modes.centres, 256, axis=0))
+        assert np.isfinite(peaks[0]), family
+        assert heights.max() <= peaks[0] + 1e-9, family
+
+
 def test_log_volume_spread_is_that_of_the_modes_that_matter():
     whiteners = np.array([1.0, 0.1, 1e-4])[:, None, None] * np.eye(2)
     log_volumes = np.log(2 * np.pi) - np.linalg.slogdet(whiteners)[1]
