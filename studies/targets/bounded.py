@@ -6,9 +6,8 @@ correlated Gaussian cut by one half-space is a product after a rotation: one mar
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betaln
-from jax.scipy.stats import norm
 from scipy import stats
+from scipy.special import betaln
 
 from studies.targets.record import Core, one_mode, under_map
 
@@ -17,16 +16,14 @@ ROUNDING = 1e-6  # deviations by which a mode on an edge is set inside, so that 
 
 
 def _bounded(position, own):
-    """By `law`: a normal between `lower` and `upper`, Beta(`first`, `second`), a standard exponential."""
+    """By law: a normal between `lower` and `upper`, Beta(`first`, `second`), a standard exponential."""
     laws, lower, upper = own["laws"], own["lower"], own["upper"]
     inside = (position >= lower) & (position <= upper)
     z = jnp.where(inside, position, own["interior"])  # keeps the logarithms of what is outside out of the gradient
     unit = jnp.clip(jnp.where(laws == 1, z, 0.5), 1e-300, 1 - 1e-16)
-    truncated = norm.logpdf(z) - own["log_kept"]
-    first, second = own["first"], own["second"]
-    beta = (first - 1) * jnp.log(unit) + (second - 1) * jnp.log1p(-unit) - betaln(first, second)
-    margins = jnp.select([laws == 0, laws == 1], [truncated, beta], -z)
-    return jnp.where(jnp.all(inside), jnp.sum(margins), -jnp.inf)
+    beta = (own["first"] - 1) * jnp.log(unit) + (own["second"] - 1) * jnp.log1p(-unit)
+    margins = jnp.select([laws == 0, laws == 1], [-0.5 * z**2, beta], -z)
+    return jnp.where(jnp.all(inside), jnp.sum(margins + own["log_constants"]), -jnp.inf)
 
 
 bounded_log_density = under_map(_bounded)
@@ -67,7 +64,9 @@ def bounded(generator: np.random.Generator) -> Core:
     spreads = [stats.truncnorm.std(*cut), stats.beta.std(first, second)]
     deviations = np.select([laws == 0, laws == 1], spreads, 1.0)
     own = {"laws": laws, "lower": lower, "upper": upper, "first": first, "second": second}
-    own |= {"log_kept": log_normal_mass(*cut), "interior": exact_draws(generator, 1)[0]}
+    truncated = -0.5 * np.log(2 * np.pi) - log_normal_mass(*cut)
+    log_constants = np.select([laws == 0, laws == 1], [truncated, -betaln(first, second)], 0.0)
+    own |= {"log_constants": log_constants, "interior": exact_draws(generator, 1)[0]}
     start = exact_draws(generator, 1)[0] * np.where(laws == 2, generator.uniform(1, 4, dimension), 1.0)
     hair = ROUNDING * deviations
     modes = one_mode(np.clip(highest, lower + hair, upper - hair), np.diag(1 / deviations))

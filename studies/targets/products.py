@@ -9,10 +9,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jax.scipy.stats import norm
 from scipy import optimize, stats
-from scipy.special import polygamma
+from scipy.special import gammaln, polygamma
 
 from studies.targets.record import Core, Sampler, far_start, one_mode, under_map
 
@@ -20,25 +19,24 @@ DIMENSIONS = (1, 2, 3, 5, 8, 12, 20, 30, 40)
 
 
 def _skewed(position, own):
-    """By `law`: skew-normal of slant `shape`, log of a gamma of shape |`shape`|, Gumbel; `scales` stretch them."""
+    """By law: skew-normal of slant `shapes`, log of a gamma of shape `shapes`, Gumbel; `scales` stretch them."""
     laws, shape = own["laws"], own["shapes"]
     z = [jnp.where(laws == law, position / own["scales"], 0.0) for law in range(3)]  # an unused exp must not overflow
-    skew_normal = jnp.log(2.0) + norm.logpdf(z[0]) + norm.logcdf(shape * z[0])
-    log_gamma = jnp.abs(shape) * z[1] - jnp.exp(z[1]) - gammaln(jnp.abs(shape))
+    skew_normal = -0.5 * z[0] ** 2 + norm.logcdf(shape * z[0])
+    log_gamma = shape * z[1] - jnp.exp(z[1])
     gumbel = -z[2] - jnp.exp(-z[2])
     margins = jnp.select([laws == 0, laws == 1], [skew_normal, log_gamma], gumbel)
-    return jnp.sum(margins - jnp.log(own["scales"]))
+    return jnp.sum(margins + own["log_constants"])
 
 
 def _heavy(position, own):
-    """By `law`: Student's t of `shape` degrees of freedom, Laplace, logistic; `scales` stretch them."""
-    z, shape = position / own["scales"], own["shapes"]
-    log_norm = gammaln((shape + 1) / 2) - gammaln(shape / 2) - 0.5 * jnp.log(shape * jnp.pi)
-    student = log_norm - 0.5 * (shape + 1) * jnp.log1p(z**2 / shape)
-    laplace = -jnp.abs(z) - jnp.log(2.0)
+    """By law: Student's t of `freedoms` degrees, Laplace, logistic; `scales` stretch them."""
+    z, freedoms = position / own["scales"], own["freedoms"]
+    student = -0.5 * (freedoms + 1) * jnp.log1p(z**2 / freedoms)
+    laplace = -jnp.abs(z)
     logistic = jax.nn.log_sigmoid(z) + jax.nn.log_sigmoid(-z)
     margins = jnp.select([own["laws"] == 0, own["laws"] == 1], [student, laplace], logistic)
-    return jnp.sum(margins - jnp.log(own["scales"]))
+    return jnp.sum(margins + own["log_constants"])
 
 
 skewed_log_density = under_map(_skewed)
@@ -69,7 +67,7 @@ def skewed_product(generator: np.random.Generator) -> Core:
     def draw(generator: np.random.Generator, size: tuple[int, int]) -> np.ndarray:
         lean = shapes / np.sqrt(1 + shapes**2)
         skew_normal = lean * np.abs(generator.normal(size=size)) + np.sqrt(1 - lean**2) * generator.normal(size=size)
-        log_gamma = np.log(generator.gamma(np.abs(shapes), size=size))
+        log_gamma = np.log(generator.gamma(gammas, size=size))
         return np.select([laws == 0, laws == 1], [skew_normal, log_gamma], generator.gumbel(size=size))
 
     leaning = np.array([skew_normal_mode(slant) for slant in slants])
@@ -78,7 +76,8 @@ def skewed_product(generator: np.random.Generator) -> Core:
     deviations = np.select([laws == 0, laws == 1], [narrowed, np.sqrt(polygamma(1, gammas))], np.pi / np.sqrt(6))
     sampler = product_sampler(draw, scales)
     modes = one_mode(centres * scales, np.diag(1 / (scales * deviations)))
-    own = {"laws": laws, "shapes": shapes, "scales": scales}
+    log_constants = np.select([laws == 0, laws == 1], [0.5 * np.log(2 / np.pi), -gammaln(gammas)], 0.0) - np.log(scales)
+    own = {"laws": laws, "shapes": shapes, "scales": scales, "log_constants": log_constants}
     return Core(skewed_log_density, own, 0.0, far_start(generator, sampler), modes, sampler)
 
 
@@ -95,5 +94,7 @@ def heavy_tailed_product(generator: np.random.Generator) -> Core:
     sampler = product_sampler(draw, scales)
     deviations = np.select([laws == 0, laws == 1], [1.0, np.sqrt(2)], np.pi / np.sqrt(3))
     modes = one_mode(np.zeros(dimension), np.diag(1 / (scales * deviations)))
-    own = {"laws": laws, "shapes": freedoms, "scales": scales}
+    student = gammaln((freedoms + 1) / 2) - gammaln(freedoms / 2) - 0.5 * np.log(freedoms * np.pi)
+    log_constants = np.select([laws == 0, laws == 1], [student, -np.log(2)], 0.0) - np.log(scales)
+    own = {"laws": laws, "freedoms": freedoms, "scales": scales, "log_constants": log_constants}
     return Core(heavy_log_density, own, 0.0, far_start(generator, sampler), modes, sampler)
