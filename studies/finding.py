@@ -14,9 +14,8 @@ THERMOCLINE_PROTOTYPE, runs on the same targets with its own settings.
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jax
 
@@ -92,10 +91,9 @@ def forget_programs() -> None:
         jax.clear_caches()
 
 
-def main(given: list[str] | None = None, show: Callable[[Any], None] = print) -> None:
+def main(given: list[str] | None = None) -> None:
     options = arguments(given)
-    made = list(runs(options))
-    show(table(made, finders_of(options)))
+    print(table(list(runs(options)), finders_of(options)))
 
 
 if __name__ == "__main__":

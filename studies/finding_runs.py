@@ -90,7 +90,7 @@ def prototype_module() -> Any:
     folder = Path(os.environ.get("THERMOCLINE_PROTOTYPE", "prototype"))
     if not (folder / "black_box.py").exists():
         raise tc.ThermoclineError(f"no black_box.py in {folder}; set THERMOCLINE_PROTOTYPE to the prototype's folder.")
-    before = jax.config.jax_enable_x64
+    before = jax.config.values["jax_enable_x64"]
     spec = importlib.util.spec_from_file_location("finding_prototype", folder / "black_box.py")
     assert spec is not None
     assert spec.loader is not None

@@ -6,7 +6,7 @@ given an allocation everything is conjugate. Variances are known, or, as often, 
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,6 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jax.scipy.stats import norm
 from scipy.special import gammaln as log_gamma
-from scipy.special import logsumexp
 
 from studies.targets.record import Core, Modes, far_start, gaussian_log_volume, under_map
 
@@ -56,7 +55,7 @@ class Cluster(NamedTuple):
     log_evidence: np.ndarray
 
 
-def clusters_of(own: dict[str, np.ndarray], members: np.ndarray) -> Cluster:
+def clusters_of(own: dict[str, Any], members: np.ndarray) -> Cluster:
     """Members (..., n) as 0 and 1."""
     y = own["y"] - own["centre"]
     count, total, squares = members.sum(-1), members @ y, members @ y**2
@@ -101,7 +100,7 @@ def symmetric_modes(clusters: Cluster, has_variances: bool) -> Modes:
     return Modes(centres, np.full(len(orders), -np.log(math.factorial(number))), log_volumes, whiteners)
 
 
-def random_data(generator: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def random_data(generator: np.random.Generator) -> tuple[dict[str, Any], np.ndarray]:
     """Data of clusters five to nine deviations apart, a few of each, with priors about them; and their labels."""
     number = int(generator.choice(list(NUMBERS_OF_DATA)))
     gaps = generator.uniform(5, 9, number)
@@ -124,7 +123,7 @@ def label_switching(generator: np.random.Generator) -> Core:
     members = (allocations[:, None, :] == np.arange(number)[:, None]).astype(float)
     clusters = clusters_of(own, members)
     log_terms = clusters.log_evidence.sum(axis=1) - len(labels) * np.log(number)
-    log_evidence = float(logsumexp(log_terms))
+    log_evidence = float(np.logaddexp.reduce(log_terms))
     probabilities = np.exp(log_terms - log_evidence)
 
     def exact_draws(generator: np.random.Generator, number: int) -> np.ndarray:

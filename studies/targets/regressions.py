@@ -1,5 +1,7 @@
 """Conjugate linear regressions, their covariates in odd units; the noise known, or one more parameter."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
@@ -30,7 +32,7 @@ known_noise_log_density = under_map(_known_noise)
 unknown_noise_log_density = under_map(_unknown_noise)
 
 
-def random_data(generator: np.random.Generator) -> dict[str, np.ndarray]:
+def random_data(generator: np.random.Generator) -> dict[str, Any]:
     """Correlated covariates, each in a unit of its own, and what they and some noise gave."""
     number = int(generator.choice(NUMBERS_OF_COVARIATES))
     units = 10 ** generator.uniform(-0.5, 0.5, number)
