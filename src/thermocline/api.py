@@ -95,7 +95,7 @@ def sample(
         if search:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
-                modes = table_of_modes(seed, evaluate, fit, explored)
+                modes = table_of_modes(seed, evaluate, fit, explored, reporter)
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
         return assemble(explored, chosen, seed, precision, modes, story=fit.story, around=around)
@@ -161,7 +161,7 @@ def extend(
         if modes is not None:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
-                modes = table_of_modes_again(seed, evaluate, modes, explored)
+                modes = table_of_modes_again(seed, evaluate, modes, explored, reporter)
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
         around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
         return assemble(explored, chosen, seed, precision, modes, story=info.story, around=around)

@@ -118,7 +118,8 @@ class Designer:
 
     def chosen(self) -> Design:
         """The candidate of least predicted work: with the broad component, without, or a single one where there is
-        a single mode."""
+        a single mode.
+        """
         candidates = [with_broad(self.mixture), self.mixture]
         if len(self.search.peaks) == 1 and self.mixture.size > 1:
             mean, covariance = self.mixture.moments()

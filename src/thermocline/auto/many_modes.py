@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from thermocline.auto.design import first_mixture
 from thermocline.auto.pilots import LENGTHS, join_chains
 from thermocline.bases import BaseFit
 from thermocline.engine.explore import explore, resampled
@@ -15,7 +16,6 @@ from thermocline.modes.find import MOST_PEAKS, Search
 from thermocline.modes.hopping import hop
 from thermocline.modes.local import local_modes
 from thermocline.modes.peaks import admitted
-from thermocline.auto.design import first_mixture
 from thermocline.support.precision import cast
 
 MOST_PILOTS = 2  # each is dear here

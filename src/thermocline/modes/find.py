@@ -51,6 +51,18 @@ class Search:
         self.num_random_unexplained = self.num_random_explained = 0
         self.share_unexplained = 1.0
 
+    @classmethod
+    def resumed(
+        cls, evaluate: Evaluator, generator: np.random.Generator, budget: Budget, reporter: Reporter, found: Found
+    ) -> "Search":
+        """A search that knows what an earlier one found."""
+        search = cls(evaluate, generator, budget, reporter)
+        search.peaks, search.counts, record = list(found.peaks), list(found.counts), found.record
+        search.num_looks, search.num_ascents, search.num_lost = record[:3]
+        search.share_unexplained, search.looks_at_last = record.share_unexplained, 0
+        search.num_random_unexplained, search.num_random_explained = record[4:6]
+        return search
+
     def first(self, starts: np.ndarray) -> None:
         """Ascend from where the user starts; where that ends at no optimum, fit along the way."""
         ends = maximise(self.evaluate, starts, keep_paths=True)

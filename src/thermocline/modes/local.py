@@ -23,8 +23,13 @@ class LocalModes(NamedTuple):
         flat = rows.reshape(-1, rows.shape[-1])
         component = np.argmax(self.mixture.log_densities(flat), axis=0)
         distance = np.sqrt(self.mixture.distances(flat)[component, np.arange(len(flat))])
-        is_near = distance < REACH * (1 + np.sqrt(flat.shape[1]))
+        is_near = distance < reach(flat.shape[1])
         return np.where(is_near, self.owner[component], -1).reshape(rows.shape[:-1])
+
+
+def reach(dimension: int) -> float:
+    """Deviations within which a component explains a draw."""
+    return REACH * (1 + np.sqrt(dimension))
 
 
 def local_modes(found: Found, mixture: StudentMixture) -> LocalModes:
