@@ -44,7 +44,7 @@ class TooLongError(BaseException):
 
 def located_modes(fit: tc.BaseFit) -> np.ndarray:
     """Rows of the fit's modes in the target's coordinates: the one place that knows how a fit keeps them."""
-    return np.array([peak.location for peak in fit.modes.found.peaks])
+    return np.array([peak.highest for peak in fit.modes.found.peaks])
 
 
 def num_evaluations(fit: tc.BaseFit) -> int:

@@ -10,7 +10,6 @@ import pytest
 import thermocline as tc
 from thermocline.support.precision import computing_in
 
-
 LONG = (  # folders and files whose tests compile much: `make check` leaves them out, but for one test of each
     *("auto", "checks", "cli", "conformance", "engine", "experiments", "frontends", "many", "methods", "movers"),
     *("opinions", "report", "results", "test_bad_input.py", "test_cold_start.py", "test_docs.py", "test_errors.py"),

@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thermocline.auto.choice import Knowledge, chosen_base, pruned
+from thermocline.modes.local_fits import LocalFit, evened, local_fits, refitted
+from thermocline.modes.search import find_modes
 
 import thermocline as tc
 from studies.study_problems import gaussian_mixture
 from thermocline.auto.black_box import after_pilot, with_draws
-from thermocline.auto.choice import Knowledge, chosen_base, pruned
 from thermocline.bases import Mixture
 from thermocline.engine.progress import reporter_for
 from thermocline.evaluator import Evaluator
 from thermocline.fits.importance import ImportanceSample
-from thermocline.modes.local_fits import LocalFit, evened, local_fits, refitted
-from thermocline.modes.search import find_modes
 
 WEIGHTS = np.array([0.75, 0.25])
 MEANS = np.array([[0.0, 1.0], [8.0, -1.0]])

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.scipy.stats import norm
+from thermocline.modes.search import GROUP, Found, find_modes, joined, spread_starts
 
 import thermocline as tc
 from studies.study_problems import eggbox, gaussian_mixture, hierarchy
@@ -12,7 +13,6 @@ from tests.problems import shells
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import Curvature
 from thermocline.fits.lbfgs import Optima
-from thermocline.modes.search import GROUP, Found, find_modes, joined, spread_starts
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from thermocline.modes.local_fits import LocalFit
 
 import thermocline as tc
 from studies.study_problems import gaussian_mixture
@@ -14,7 +15,6 @@ from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.engine.explore import Exploration
 from thermocline.engine.loop import Outcome
 from thermocline.evaluator import Evaluator
-from thermocline.modes.local_fits import LocalFit
 from thermocline.modes.table import crossings, mode_masses, mode_rows, visits_by_mode
 from thermocline.records import BaseDraws, Draws, Estimate, Mode, ModeTable
 

@@ -12,6 +12,7 @@ from thermocline.engine.explore import explore
 from thermocline.engine.progress import reporter_for
 from thermocline.evaluator import Evaluator
 from thermocline.fits.moments import shrunk
+from thermocline.fits.pool import Pool
 from thermocline.methods import GibbsTempering
 from thermocline.support.flat import unravelled
 from thermocline.support.precision import cast, computing_in
@@ -39,7 +40,8 @@ def fit_bootstrap(
         fit = gaussian_of(evaluate, pool)
         for index in range(num_rounds):
             base = cast(fit.base, precision)
-            explored = explore(seed + index + 1, evaluate.target, base, fit.log_zeta, GibbsTempering(), LENGTHS, reporter)
+            start = seed + index + 1, evaluate.target, base, fit.log_zeta
+            explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
             pool = join_chains(pool, explored)
             spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
             fit = gaussian_of(evaluate, pool)
@@ -47,7 +49,7 @@ def fit_bootstrap(
         return fit._replace(num_gradients=evaluate.num_rows + spent, story=notes)
 
 
-def gaussian_of(evaluate: Evaluator, pool) -> BaseFit:
+def gaussian_of(evaluate: Evaluator, pool: Pool) -> BaseFit:
     """The Gaussian with the pool's mean and covariance."""
     mean, covariance = pooled_moments(pool)
     like = evaluate.target.initial_position

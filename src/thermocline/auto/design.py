@@ -98,7 +98,7 @@ class Designer:
         self.mixture = em_fit_student(self.mixture, self.pool.position, weight)
 
     def component_at(self, row: np.ndarray) -> StudentMixture:
-        """Of the shape of the component that is densest there; or of a mode, where an ascent from it finds a new one."""
+        """Of the shape of the component densest there; or of a mode, where an ascent from there finds a new one."""
         ends = self.search.ascended(row[None])
         if self.search.admit(ends, "draws"):
             newest = min(self.search.peaks, key=lambda peak: float(peak.distance(ends.position[0])))

@@ -34,8 +34,8 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
         peaks = [peak for peak in search.peaks if peak.found_by not in ("path", "variational fit")]
         if not peaks:
             raise ThermoclineError(
-                f"none of {search.num_ascents} ascents reached an optimum: the log density may be unbounded, as that of "
-                "a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
+                f"none of {search.num_ascents} ascents reached an optimum: the log density may be unbounded, as that "
+                "of a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
             )
         generator, like = np.random.default_rng([seed, STREAM]), evaluate.target.initial_position
         fits = [Gaussian(unravelled(peak.location, like), triangular(peak.root)).prepared() for peak in peaks]

@@ -1,4 +1,4 @@
-"""A base for a target of more modes than one can list: Gaussians of one covariance about every optimum that hops find."""
+"""A base for a target of more modes than one can list: Gaussians of one covariance about all that hops find."""
 
 import numpy as np
 

@@ -57,7 +57,7 @@ def maximise(
     keep_paths: bool = False,
     confirms: bool = True,
 ) -> Optima:
-    """Where L-BFGS ends from each ravelled start, one a row; `root` is R of a metric R Rᵀ to begin in, where one is known.
+    """Where L-BFGS ends from each ravelled start, one a row; `root` is R of a metric R Rᵀ to begin in.
 
     A lane has arrived where the quasi-Newton step promises next to no gain, in nats: units of the coordinates do not
     matter. Until a lane has moved in a direction, though, L-BFGS cannot know how far that goes. So rounds end with

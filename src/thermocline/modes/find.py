@@ -1,4 +1,4 @@
-"""The search for modes: look widely, explain what the known modes can, ascend from the rest, and go on while it finds."""
+"""The search for modes: look widely, explain what known modes can, ascend from the rest, go on while it finds."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,9 @@ from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
 from thermocline.records.search import SearchRecord
 
-FEWEST_LOOKS = 2**14  # that must have found nothing new
-MOST_LOOKS = 2**17
+FEWEST_LOOKS = 2**14  # for each mode, that must have found no other
+MOST_LOOKS = 2**18
+NEGLIGIBLE = 10.0  # nats below the heaviest, of a mode for which nothing more is looked at
 BATCH = 4096
 NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the least explained, and two random samples
 MOST_ROUNDS = 8  # of ascents from the looks of one batch
@@ -47,7 +48,7 @@ class Search:
         self.counts: list[int] = []
         self.rows = self.gradients = np.zeros((0, evaluate.dimension))
         self.tried = np.zeros(0, bool)
-        self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = 0
+        self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
         self.num_random_unexplained = self.num_random_explained = 0
         self.share_unexplained = 1.0
 
@@ -72,21 +73,24 @@ class Search:
             usable = [fit for fit in fits if fit is not None]
             if usable:
                 best = max(usable, key=lambda fit: fit.score)
-                log_density = float(self.evaluate.values(best.location[None])[0])
-                self.note([peak_of(best.location, log_density, best.root, "path")])
+                top = int(np.argmax(ends.log_density))
+                peak = peak_of(best.location, ends.log_density[top], best.root, "path")
+                self.note([peak._replace(log_mass=best.log_mass, highest=ends.position[top])])
 
     def go_on(self) -> None:
         """Look and ascend until as much has been looked at since the last new mode as before it, and enough."""
         while self.peaks and not self.is_over():
             self.look(int(min(BATCH, self.budget.most_rows - self.evaluate.num_rows)))
             for _ in range(MOST_ROUNDS):
-                if not self.ascend() or len(self.peaks) >= MOST_PEAKS:
+                is_dear = self.ascent_rows > self.num_looks + BATCH  # ascents may cost as much as looking does
+                if is_dear or not self.ascend() or len(self.peaks) >= MOST_PEAKS:
                     break
             self.reporter.advance(1, 0)
 
     def is_over(self) -> bool:
         since = self.num_looks - self.looks_at_last
-        is_settled = since >= max(FEWEST_LOOKS, self.looks_at_last)
+        heavy = sum(peak.log_mass > self.peaks[0].log_mass - NEGLIGIBLE for peak in self.peaks)
+        is_settled = since >= max(FEWEST_LOOKS * heavy, self.looks_at_last if heavy > 1 else 0)
         is_full = self.num_looks >= MOST_LOOKS or len(self.peaks) >= MOST_PEAKS
         return is_settled or is_full or self.evaluate.num_rows >= self.budget.most_rows
 
@@ -126,15 +130,17 @@ class Search:
         return is_new
 
     def ascended(self, starts: np.ndarray) -> Optima:
-        """Where ascents end, in the metric of the heaviest mode; those that are not home go on until they know better."""
+        """Where ascents end, in the metric of the heaviest mode; those not home go on until they know better."""
+        before = self.evaluate.num_rows
         ends = maximise(self.evaluate, starts, root=self.peaks[0].root, confirms=False)
         away = np.flatnonzero((home_of(ends.position, self.peaks) < 0) & (ends.ending != Ending.LOST))
-        if not len(away):
-            return ends
-        more = maximise(self.evaluate, ends.position[away])
-        for leaf, new in zip(ends[:4], more[:4], strict=True):
-            leaf[away] = new
-        return ends._replace(metric=more.metric)
+        if len(away):
+            more = maximise(self.evaluate, ends.position[away])
+            for leaf, new in zip(ends[:4], more[:4], strict=True):
+                leaf[away] = new
+            ends = ends._replace(metric=more.metric)
+        self.ascent_rows += self.evaluate.num_rows - before
+        return ends
 
     def admit(self, ends: Optima, found_by: str) -> bool:
         """Count the ends at known modes, and take in new ones; saddles are pushed off once."""

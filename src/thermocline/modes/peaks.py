@@ -8,26 +8,27 @@ from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import Curvature, are_optima, curvature_at
 from thermocline.fits.lbfgs import Optima
 
-SAME = 0.3  # deviations, and their square root by the dimension's fourth root, between ends that are one optimum
+SAME = 0.3  # deviations, and as many times the fourth root of the dimension, between ends that are one optimum
 BENT_UP = 0.05  # curvature, in units of its own size, at which an end is a saddle
 PUSHES = np.array([-3.0, -1.0, 1.0, 3.0])  # deviations along the worst direction of a saddle
 MOST_SADDLES = 8  # pushed off in one go
 
 
 class Peak(NamedTuple):
-    """A Gaussian about an optimum: covariance R Rᵀ, and the log of the mass it stands for."""
+    """A Gaussian about an optimum: covariance R Rᵀ, and the log of the mass it stands for.
+
+    Where there is no optimum (an edge, a density without bound) it is the best fit along an ascent, with the mass that
+    its draws found, and `highest` is where the ascent ended.
+    """
 
     location: np.ndarray
     log_density: float
     root: np.ndarray  # R
     whitening: np.ndarray  # its inverse
     log_volume: float
+    log_mass: float
+    highest: np.ndarray
     found_by: str
-
-    @property
-    def log_mass(self) -> float:
-        """Laplace's."""
-        return self.log_density + self.log_volume
 
     def distance(self, rows: np.ndarray) -> np.ndarray:
         """From the optimum, in its own deviations."""
@@ -35,23 +36,24 @@ class Peak(NamedTuple):
 
 
 def peak_of(location: np.ndarray, log_density: float, root: np.ndarray, found_by: str) -> Peak:
-    """From a covariance by its root."""
-    log_volume = np.linalg.slogdet(root)[1] + 0.5 * len(location) * np.log(2 * np.pi)
-    return Peak(location, float(log_density), root, np.linalg.inv(root), float(log_volume), found_by)
-
-
-def is_known(location: np.ndarray, peaks: list[Peak]) -> bool:
-    """Whether a place is one of the known optima, in that one's own units."""
-    limit = SAME * (1 + len(location) ** 0.25)
-    return any(peak.distance(location) < limit for peak in peaks)
+    """An optimum with the covariance of its curvature by its root, and Laplace's mass."""
+    log_volume = float(np.linalg.slogdet(root)[1] + 0.5 * len(location) * np.log(2 * np.pi))
+    height = float(log_density)
+    return Peak(location, height, root, np.linalg.inv(root), log_volume, height + log_volume, location, found_by)
 
 
 def home_of(rows: np.ndarray, peaks: list[Peak]) -> np.ndarray:
-    """The known optimum at which each end of an ascent lies, by its place in the list; -1 for none."""
-    limit = SAME * (1 + rows.shape[1] ** 0.25)
-    distances = np.stack([peak.distance(rows) for peak in peaks], axis=1) if peaks else np.full((len(rows), 1), np.inf)
+    """The known mode at which each end of an ascent lies, in that one's own units; -1 for none.
+
+    Ends at an edge, or of a density without bound, are at home anywhere within the reach of the fit along the way.
+    """
+    if not peaks:
+        return np.full(len(rows), -1)
+    size = rows.shape[1]
+    limits = [SAME * (1 + size**0.25) if peak.highest is peak.location else 2 + np.sqrt(size) for peak in peaks]
+    distances = np.stack([peak.distance(rows) / limit for peak, limit in zip(peaks, limits, strict=True)], axis=1)
     nearest = np.argmin(distances, axis=1)
-    return np.where(distances[np.arange(len(rows)), nearest] < limit, nearest, -1)
+    return np.where(distances[np.arange(len(rows)), nearest] < 1, nearest, -1)
 
 
 def admitted(
@@ -63,7 +65,7 @@ def admitted(
     for i in np.argsort(-np.where(np.isfinite(ends.log_density), ends.log_density, -np.inf), kind="stable"):
         if len(peaks) + len(new) >= most or not np.isfinite(ends.log_density[i]):
             break
-        if is_known(ends.position[i], [*peaks, *new]):
+        if home_of(ends.position[[i]], [*peaks, *new])[0] >= 0:
             continue
         curvature = curvature_at(evaluate, ends.position[[i]], deviations=guessed_deviations(ends, peaks))
         if not curvature.is_usable[0]:

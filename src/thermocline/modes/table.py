@@ -31,7 +31,7 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
     return ModeTable(
         fits=Mixture.of(_parts(mixture, evaluate), mixture.log_weight),
         owner=modes.owner,
-        location=np.array([peak.location for peak in peaks]),
+        location=np.array([peak.highest for peak in peaks]),
         log_density=np.array([peak.log_density for peak in peaks]),
         log_mass=np.array([value for value, _ in by_mode]) + largest,
         log_mass_error=np.array([error for _, error in by_mode]),

@@ -29,8 +29,8 @@ class SearchRecord(NamedTuple):
     def __str__(self) -> str:
         cut = f" It was cut short by {self.cut_short_by}." if self.cut_short_by else ""
         return (
-            f"{self.num_looks:,} points were looked at and {self.num_ascents:,} ascents made; of the points looked at, at "
-            f"most {self.blind_spot:.1%} lead to a mode that is not listed (95 %).{cut}"
+            f"{self.num_looks:,} points were looked at and {self.num_ascents:,} ascents made; of the points looked at, "
+            f"at most {self.blind_spot:.1%} lead to a mode that is not listed (95 %).{cut}"
         )
 
 
