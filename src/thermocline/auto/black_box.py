@@ -95,5 +95,5 @@ def variational_peak(evaluate: Evaluator, seed: int) -> Any:
 
 def told(search: Search) -> tuple[str, ...]:
     """What the search found, in a sentence."""
-    number = len(search.peaks)
+    number = search.found().num_modes
     return (f"Found {number} mode{'' if number == 1 else 's'}. {search.found().record}",)

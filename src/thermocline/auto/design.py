@@ -27,12 +27,13 @@ BROAD_SHARE = 0.05  # of the component over all of them
 BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
 EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
+MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
 
 
 @dataclass(frozen=True)
 class Design:
-    """A mixture, the effective share of its own fresh draws, and their estimate of log Z with its error."""
+    """A mixture, the effective share of its draws (its own, and by the pool), and log Z with its error."""
 
     mixture: StudentMixture
     share: float
@@ -81,7 +82,10 @@ class Designer:
         """Draw, and fit to all that was drawn, while that makes the draws count for more."""
         best, idle = (0.0, self.mixture), 0
         for _ in range(most):
-            share = effective_share(self.draw(with_broad(self.mixture)))
+            proposal = with_broad(self.mixture)
+            share = effective_share(self.draw(proposal))
+            if np.isfinite(self.pool.log_weight).any():
+                share = min(share, self.pool.share_of(proposal.log_density(self.pool.position)))
             idle = 0 if share > GAIN * best[0] else idle + 1
             best = max(best, (share, self.mixture), key=lambda pair: pair[0])
             if share > GOOD_SHARE or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
@@ -111,10 +115,14 @@ class Designer:
     def judged(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> Design:
         """By fresh draws, which join the pool for later."""
         log_weight = self.draw(mixture, number)
-        share = effective_share(log_weight)
+        own = effective_share(log_weight)
+        if own == 0:
+            return Design(mixture, 0.0, self.pool.log_evidence, np.inf)
         log_evidence = float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight)))
-        error = float(np.sqrt(max(1 / share - 1, 0.0) / len(log_weight))) if share > 0 else np.inf
-        return Design(mixture, share, log_evidence, error)
+        error = float(np.sqrt(max(1 / own - 1, 0.0) / len(log_weight)))
+        seen = self.pool.share_of(mixture.log_density(self.pool.position))
+        has_missed = self.pool.log_evidence - log_evidence > MISSED * error
+        return Design(mixture, min(own, seen), self.pool.log_evidence if has_missed else log_evidence, error)
 
     def chosen(self) -> Design:
         """The candidate of least predicted work: with the broad component, without, or a single one where there is

@@ -12,7 +12,7 @@ from thermocline.fits.importance import draw_importance
 from thermocline.fits.lbfgs import Optima, maximise
 from thermocline.fits.pool import Pool
 from thermocline.methods import GibbsTempering
-from thermocline.modes.find import MOST_PEAKS, Search
+from thermocline.modes.find import MOST_MODES, Search
 from thermocline.modes.hopping import hop
 from thermocline.modes.local import local_modes
 from thermocline.modes.peaks import admitted
@@ -30,7 +30,7 @@ def fit_many_modes(
     reporter.phase("hopping between modes", None)
     like, generator = evaluate.target.initial_position, np.random.default_rng([seed, STREAM])
     optima = hop(evaluate, optima_of(search), seed, target_error / 20)
-    notes = [f"More than {MOST_PEAKS} modes; {optima.num_hops} hops found {len(optima.optima.position)} optima."]
+    notes = [f"More than {MOST_MODES} modes; {optima.num_hops} hops found {len(optima.optima.position)} optima."]
     spent, share_new, pool, base = 0, 1.0, Pool.empty(evaluate.dimension), optima.base(like)
     for number in range(MOST_PILOTS):
         if share_new < target_error / 5:
@@ -49,9 +49,9 @@ def fit_many_modes(
         spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
         notes.append(f"A pilot: log Z about {pool.log_evidence:.2f}, {share_new:.1%} of its draws at unknown optima.")
     base = optima.base(like)
-    highest = optima.optima.chosen(np.arange(min(MOST_PEAKS, len(optima.optima.position))))
-    search.peaks, _ = admitted(evaluate, highest, [], "hop", MOST_PEAKS)
-    search.counts = [1] * len(search.peaks)
+    highest = optima.optima.chosen(np.arange(min(MOST_MODES, len(optima.optima.position))))
+    search.peaks, _ = admitted(evaluate, highest, [], "hop", MOST_MODES)
+    search.counts, search.group = [1] * len(search.peaks), list(range(len(search.peaks)))
     modes = local_modes(search.found(), first_mixture(search.peaks))
     return BaseFit(base, pool.log_evidence, evaluate.num_rows + spent, modes=modes, story=tuple(notes))
 

@@ -51,7 +51,8 @@ def table_of_modes_again(
     log_weight = np.asarray(table.fits.log_weights)[: len(each)]
     mixture = StudentMixture(table.fits.centres()[: len(each)], scales, degrees, log_weight)
     peaks = [_peak(table, mixture, i) for i in range(len(table.location))]
-    modes = LocalModes(Found(peaks, list(table.counts), table.search, has_many=False), mixture, table.owner)
+    found = Found(peaks, list(table.counts), np.arange(len(peaks)), table.search)
+    modes = LocalModes(found, mixture, table.owner)
     return measured(seed, evaluate, modes, explored, reporter)
 
 

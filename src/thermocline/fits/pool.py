@@ -54,6 +54,15 @@ class Pool(NamedTuple):
         """What the pool says of log Z: a guess, and low."""
         return float(np.logaddexp.reduce(self.log_weight))
 
+    def share_of(self, log_density: np.ndarray) -> float:
+        """Effective share that draws of a density would have, by all that the pool has seen: what it misses counts.
+
+        One over the mean of target over density under the target; a density's own draws know nothing of what it misses.
+        """
+        log_ratio = self.log_target - self.log_evidence - log_density
+        used = self.weight > 0
+        return float(np.exp(-np.logaddexp.reduce(np.log(self.weight[used]) + log_ratio[used])))
+
     @property
     def num_effective(self) -> float:
         return float(1 / np.sum(self.weight**2)) if np.isfinite(self.log_weight).any() else 0.0

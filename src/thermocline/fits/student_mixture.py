@@ -15,7 +15,7 @@ from thermocline.support.linear import inverse
 DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 1000.0])  # to choose from
 NUM_STEPS = 10
 LEAST_WEIGHT = 1e-3  # of a component, so that a place once known goes on being looked at
-LEAST_SIZE = 2.0  # effective draws below which a component stays as it is
+LEAST_SIZE = 2.0  # effective draws beyond the dimension, below which a component stays as it is
 JITTER = 1e-12  # of variances, against rounding
 
 
@@ -124,7 +124,7 @@ def _em_step(
     mean, scale, degrees = mixture.mean.copy(), mixture.scale.copy(), mixture.degrees.copy()
     for k in range(mixture.size):
         size = mass[k] ** 2 / max(np.sum(shares[k] ** 2), 1e-300)
-        if size < LEAST_SIZE:
+        if size < dimension + LEAST_SIZE:  # too few to tell its shape: it keeps the one it has
             continue
         if fits_degrees:
             degrees[k] = _degrees(distances[k], shares[k], dimension)

@@ -19,17 +19,32 @@ NEGLIGIBLE = 10.0  # nats below the heaviest, of a mode for which nothing more i
 BATCH = 4096
 NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the least explained, and two random samples
 MOST_ROUNDS = 8  # of ascents from the looks of one batch
-MOST_PEAKS = 64  # beyond which a list is hopeless
+MOST_MODES = 64  # beyond which a list is hopeless
+MOST_PEAKS = 128
+BARRIER = 0.5  # nats by which a chord drops between optima that are two modes
+NUM_NEIGHBOURS, ALONG = 8, np.linspace(0, 1, 9)[1:-1]  # chords, and the points at which they are looked at
 MOST_KEPT = 2**15  # unexplained looks that are remembered
 
 
 class Found(NamedTuple):
-    """The modes, how often ascents ended at each, and what the search did."""
+    """The optima, how often ascents ended at each, the mode of each, and what the search did.
+
+    Optima along a ridge or a ring are one mode: chords between neighbours hardly drop.
+    """
 
     peaks: list[Peak]
     counts: list[int]
+    mode: np.ndarray  # of each, numbered by mass
     record: SearchRecord
-    has_many: bool  # more than a list can hold
+
+    @property
+    def num_modes(self) -> int:
+        return int(self.mode.max(initial=-1)) + 1
+
+    @property
+    def has_many(self) -> bool:
+        """More modes than a list can hold."""
+        return self.num_modes >= MOST_MODES
 
 
 class Budget(NamedTuple):
@@ -46,6 +61,7 @@ class Search:
         self.evaluate, self.generator, self.budget, self.reporter = evaluate, generator, budget, reporter
         self.peaks: list[Peak] = []
         self.counts: list[int] = []
+        self.group: list[int] = []  # of each peak: those of one mode have the same
         self.rows = self.gradients = np.zeros((0, evaluate.dimension))
         self.tried = np.zeros(0, bool)
         self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
@@ -59,6 +75,7 @@ class Search:
         """A search that knows what an earlier one found."""
         search = cls(evaluate, generator, budget, reporter)
         search.peaks, search.counts, record = list(found.peaks), list(found.counts), found.record
+        search.group = found.mode.tolist()
         search.num_looks, search.num_ascents, search.num_lost = record[:3]
         search.share_unexplained, search.looks_at_last = record.share_unexplained, 0
         search.num_random_unexplained, search.num_random_explained = record[4:6]
@@ -83,16 +100,20 @@ class Search:
             self.look(int(min(BATCH, self.budget.most_rows - self.evaluate.num_rows)))
             for _ in range(MOST_ROUNDS):
                 is_dear = self.ascent_rows > self.num_looks + BATCH  # ascents may cost as much as looking does
-                if is_dear or not self.ascend() or len(self.peaks) >= MOST_PEAKS:
+                if is_dear or not self.ascend() or self.is_full():
                     break
             self.reporter.advance(1, 0)
 
     def is_over(self) -> bool:
         since = self.num_looks - self.looks_at_last
-        heavy = sum(peak.log_mass > self.peaks[0].log_mass - NEGLIGIBLE for peak in self.peaks)
+        least = self.peaks[0].log_mass - NEGLIGIBLE
+        heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
         is_settled = since >= max(FEWEST_LOOKS * heavy, self.looks_at_last if heavy > 1 else 0)
-        is_full = self.num_looks >= MOST_LOOKS or len(self.peaks) >= MOST_PEAKS
-        return is_settled or is_full or self.evaluate.num_rows >= self.budget.most_rows
+        is_spent = self.num_looks >= MOST_LOOKS or self.evaluate.num_rows >= self.budget.most_rows
+        return is_settled or is_spent or self.is_full()
+
+    def is_full(self) -> bool:
+        return len(set(self.group)) >= MOST_MODES or len(self.peaks) >= MOST_PEAKS
 
     def look(self, number: int) -> None:
         """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
@@ -148,22 +169,41 @@ class Search:
         if len(pushed):
             more = maximise(self.evaluate, pushed, root=self.peaks[0].root if self.peaks else None)
             new += admitted(self.evaluate, more, [*self.peaks, *new], found_by, MOST_PEAKS)[0]
-        self.note(new)
+        num_modes = self.note(new)
         home = home_of(ends.position, self.peaks)
         self.num_ascents += len(home)
         self.num_lost += int(np.sum((home < 0) | (ends.ending == Ending.LOST)))
         for place in home[home >= 0]:
             self.counts[place] += 1
-        return bool(new)
+        return num_modes > 0
 
-    def note(self, new: list[Peak]) -> None:
-        """Take new modes in, the heaviest first; looks count anew from here."""
-        if new:
+    def note(self, new: list[Peak]) -> int:
+        """Take new optima in, the heaviest first, and how many new modes they are; looks count anew from these."""
+        before = len(set(self.group))
+        for peak in new:
+            joined = {self.group[i] for i in self.neighbours(peak)}
+            own = max(self.group, default=-1) + 1
+            self.group = [own if group in joined else group for group in self.group] + [own]
+            self.peaks, self.counts = [*self.peaks, peak], [*self.counts, 0]
+        number = len(set(self.group)) - before
+        if number > 0:
             self.looks_at_last = self.num_looks
             self.num_random_unexplained = self.num_random_explained = 0
-        peaks, counts = [*self.peaks, *new], [*self.counts, *[0] * len(new)]
-        order = sorted(range(len(peaks)), key=lambda i: -peaks[i].log_mass)
-        self.peaks, self.counts = [peaks[i] for i in order], [counts[i] for i in order]
+        order = sorted(range(len(self.peaks)), key=lambda i: -self.peaks[i].log_mass)
+        self.peaks, self.counts = [self.peaks[i] for i in order], [self.counts[i] for i in order]
+        self.group = [self.group[i] for i in order]
+        return number
+
+    def neighbours(self, peak: Peak) -> list[int]:
+        """The known optima from which a chord to this one hardly drops."""
+        if not self.peaks:
+            return []
+        tops = np.array([other.highest for other in self.peaks])
+        nearest = np.argsort(peak.distance(tops), kind="stable")[:NUM_NEIGHBOURS]
+        chords = peak.highest + ALONG[:, None, None] * (tops[nearest] - peak.highest)
+        lowest = self.evaluate.values(chords).min(axis=0)
+        heights = np.array([min(self.peaks[i].log_density, peak.log_density) for i in nearest])
+        return nearest[lowest > heights - BARRIER].tolist()
 
     def found(self) -> Found:
         volumes = [peak.log_volume for peak in self.peaks]
@@ -178,4 +218,5 @@ class Search:
             float(np.ptp(volumes)) if volumes else 0.0,
             cut,
         )
-        return Found(self.peaks, self.counts, record, len(self.peaks) >= MOST_PEAKS)
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(self.group))}
+        return Found(self.peaks, self.counts, np.array([numbers[group] for group in self.group], int), record)

@@ -8,7 +8,7 @@ from thermocline.fits.student_mixture import StudentMixture
 from thermocline.modes.find import Found
 from thermocline.modes.peaks import Peak
 
-REACH = 4.0  # deviations a root of the dimension, and as many more, within which a component explains a draw
+REACH, HEAVIER = 4.0, 3.0  # beyond the root of the dimension, in deviations; and more for a t of few degrees
 
 
 class LocalModes(NamedTuple):
@@ -23,18 +23,18 @@ class LocalModes(NamedTuple):
         flat = rows.reshape(-1, rows.shape[-1])
         component = np.argmax(self.mixture.log_densities(flat), axis=0)
         distance = np.sqrt(self.mixture.distances(flat)[component, np.arange(len(flat))])
-        is_near = distance < reach(flat.shape[1])
+        is_near = (distance < reach(flat.shape[1], self.mixture.degrees)[component]) | (self.found.num_modes == 1)
         return np.where(is_near, self.owner[component], -1).reshape(rows.shape[:-1])
 
 
-def reach(dimension: int) -> float:
-    """Deviations within which a component explains a draw."""
-    return REACH * (1 + np.sqrt(dimension))
+def reach(dimension: int, degrees: np.ndarray) -> np.ndarray:
+    """Deviations within which a component explains a draw: nearly all of its own lie there."""
+    return (np.sqrt(dimension) + REACH) * (1 + HEAVIER / degrees)
 
 
 def local_modes(found: Found, mixture: StudentMixture) -> LocalModes:
-    """Every component goes to the mode nearest to its centre, in the mode's own deviations."""
-    return LocalModes(found, mixture, np.array([nearest(mean, found.peaks) for mean in mixture.mean], int))
+    """Every component goes to the mode of the optimum nearest to its centre, in that one's own deviations."""
+    return LocalModes(found, mixture, found.mode[[nearest(mean, found.peaks) for mean in mixture.mean]])
 
 
 def nearest(row: np.ndarray, peaks: list[Peak]) -> int:

@@ -20,13 +20,16 @@ LEAST_SHARE = 0.5  # of these draws, that is shared evenly among modes
 
 def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: LocalModes) -> ModeTable:
     """Masses from fresh draws of the local fits, of each mode enough: none may rest on the chains' visits."""
-    peaks, mixture = modes.found.peaks, modes.mixture
-    even = evened(mixture, modes.owner, len(peaks))
+    mixture, number = modes.mixture, modes.found.num_modes
+    pairs = list(zip(modes.found.peaks, modes.found.mode, strict=True))
+    members = [[peak for peak, mode in pairs if mode == i] for i in range(number)]
+    peaks = [max(group, key=lambda peak: peak.log_density) for group in members]
+    even = evened(mixture, modes.owner, number)
     rows = even.draw(generator, NUM_IMPORTANCE)
     log_weight = evaluate.values(rows) - even.log_density(rows)
     label, largest = modes.labels(rows), log_weight.max()
     weight = np.exp(log_weight - (largest if np.isfinite(largest) else 0.0))
-    by_mode = [_log_mean(weight * (label == i)) for i in range(len(peaks))]
+    by_mode = [_log_mean(weight * (label == i)) for i in range(number)]
     total, total_error = _log_mean(weight)
     return ModeTable(
         fits=Mixture.of(_parts(mixture, evaluate), mixture.log_weight),
@@ -35,11 +38,11 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
         log_density=np.array([peak.log_density for peak in peaks]),
         log_mass=np.array([value for value, _ in by_mode]) + largest,
         log_mass_error=np.array([error for _, error in by_mode]),
-        log_laplace=np.array([peak.log_mass for peak in peaks]),
+        log_laplace=np.array([group[0].log_mass if len(group) == 1 else -np.inf for group in members]),
         log_total=float(total + largest),
         log_total_error=float(total_error),
         found_by=tuple(peak.found_by for peak in peaks),
-        counts=tuple(modes.found.counts),
+        counts=tuple(np.bincount(modes.found.mode, modes.found.counts, number).astype(int).tolist()),
         search=modes.found.record,
     )
 
@@ -70,12 +73,15 @@ def basins(table: ModeTable, positions: np.ndarray) -> np.ndarray:
     """The mode whose component explains each ravelled position; their number where none does."""
     flat = positions.reshape(-1, positions.shape[-1])
     component = np.argmax(table.fits.log_densities_of_rows(flat), axis=-1)
-    distance = np.empty(len(flat))
-    for k, base in enumerate(table.fits.each()[: len(table.owner)]):
+    if len(table.location) == 1:
+        return np.zeros(positions.shape[:-1], int)
+    distance, each = np.empty(len(flat)), table.fits.each()[: len(table.owner)]
+    for k, base in enumerate(each):
         chosen = component == k
         mean = ravelled(base.mean)
         distance[chosen] = np.linalg.norm((flat[chosen] - mean) @ np.asarray(base.whitening).T, axis=1)
-    label = np.where(distance < reach(flat.shape[1]), table.owner[component], len(table.location))
+    limits = reach(flat.shape[1], np.array([float(base.degrees_of_freedom) for base in each]))
+    label = np.where(distance < limits[component], table.owner[component], len(table.location))
     return label.reshape(positions.shape[:-1])
 
 
