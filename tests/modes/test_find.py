@@ -87,8 +87,11 @@ def test_a_corner_gets_a_base_with_its_mass():
 
 def test_saddles_are_pushed_off():
     """A start between two modes, exactly on the ridge that divides them, where the slope is zero."""
-    target = tc.Target(lambda x: jnp.logaddexp(norm.logpdf(x[0], -3.0), norm.logpdf(x[0], 3.0)) - x[1] ** 2, np.zeros(2))
-    evaluate = Evaluator(target)
+
+    def log_density(x):
+        return jnp.logaddexp(norm.logpdf(x[0], -3.0), norm.logpdf(x[0], 3.0)) - x[1] ** 2
+
+    evaluate = Evaluator(tc.Target(log_density, np.zeros(2)))
     search = Search(evaluate, np.random.default_rng(0), Budget(), Silent())
     search.first(np.zeros((1, 2)))
     places = sorted(float(peak.location[0]) for peak in search.peaks)

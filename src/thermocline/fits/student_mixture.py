@@ -123,7 +123,8 @@ def _em_step(
     mass = shares.sum(axis=1)
     mean, scale, degrees = mixture.mean.copy(), mixture.scale.copy(), mixture.degrees.copy()
     for k in range(mixture.size):
-        size = mass[k] ** 2 / max(np.sum(shares[k] ** 2), 1e-300)
+        evenly = mass[k] ** 2 / max(np.sum(shares[k] ** 2), 1e-300)
+        size = min(evenly, mass[k] / np.sum(weights**2))  # many small shares of other modes' draws are not many draws
         if size < dimension + LEAST_SIZE:  # too few to tell its shape: it keeps the one it has
             continue
         if fits_degrees:
