@@ -43,8 +43,8 @@ class StudentMixture(NamedTuple):
     def joined_by(self, other: "StudentMixture", log_share: float) -> "StudentMixture":
         """With another that has this share of the whole."""
         weights = np.concatenate([self.log_weight + np.log1p(-np.exp(log_share)), other.log_weight + log_share])
-        leaves = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
-        return StudentMixture(*leaves, weights)
+        mean, scale, degrees = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
+        return StudentMixture(mean, scale, degrees, weights)
 
     def distances(self, rows: np.ndarray) -> np.ndarray:
         """Squared, in each component's own scale, (component, row)."""

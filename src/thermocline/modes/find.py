@@ -126,7 +126,7 @@ class Search:
         self.share_unexplained = float(np.mean(~is_explained)) if len(rows) else 1.0
         self.rows = np.concatenate([self.rows, rows[~is_explained]])[-MOST_KEPT:]
         self.gradients = np.concatenate([self.gradients, gradients[~is_explained]])[-MOST_KEPT:]
-        self.tried = np.concatenate([self.tried, np.zeros(np.sum(~is_explained), bool)])[-MOST_KEPT:]
+        self.tried = np.concatenate([self.tried, np.zeros(int(np.sum(~is_explained)), bool)])[-MOST_KEPT:]
         self.explained_rows = rows[is_explained]
 
     def ascend(self) -> bool:

@@ -73,7 +73,7 @@ def admitted(
         if is_saddle(curvature):
             pushed += list(pushes(ends.position[i], curvature)) if len(pushed) < MOST_SADDLES * len(PUSHES) else []
         elif are_optima(curvature, ends.gradient[[i]])[0]:
-            new.append(peak_of(ends.position[i], ends.log_density[i], curvature.roots()[0], found_by))
+            new.append(peak_of(ends.position[i], float(ends.log_density[i]), curvature.roots()[0], found_by))
     starts = np.array(pushed).reshape(-1, ends.position.shape[1])
     return new, starts
 
