@@ -13,16 +13,20 @@ LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and
 
 
 class Pool(NamedTuple):
-    """Draws, the target's log density at each, and the log of the sum of all proposals, each times its number."""
+    """Draws, the target's log density at each, and the log of the sum of all proposals, each times its number.
+
+    A draw of a chain is less than one: `log_count` is the log of what it counts for.
+    """
 
     position: np.ndarray
     log_target: np.ndarray
     log_proposal: np.ndarray
+    log_count: np.ndarray
     proposals: tuple[tuple[float, LogDensity], ...]
 
     @classmethod
     def empty(cls, dimension: int) -> "Pool":
-        return cls(np.zeros((0, dimension)), np.zeros(0), np.zeros(0), ())
+        return cls(np.zeros((0, dimension)), np.zeros(0), np.zeros(0), np.zeros(0), ())
 
     def joined_by(
         self, position: np.ndarray, log_target: np.ndarray, number: float, log_density: LogDensity
@@ -35,12 +39,14 @@ class Pool(NamedTuple):
             np.concatenate([self.position, position]),
             np.concatenate([self.log_target, log_target]),
             np.concatenate([old, np.logaddexp.reduce(terms)]),
+            np.concatenate([self.log_count, np.full(len(position), np.log(number / len(position)))]),
             proposals,
         )
 
     @property
     def log_weight(self) -> np.ndarray:
-        return np.where(np.isfinite(self.log_target), self.log_target - self.log_proposal, -np.inf)
+        log_weight = self.log_target - self.log_proposal + self.log_count
+        return np.where(np.isfinite(self.log_target), log_weight, -np.inf)
 
     @property
     def weight(self) -> np.ndarray:
