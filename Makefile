@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study slow kills net bench clean
+.PHONY: help demo bases check test lint calibrate study finding slow kills net bench clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
@@ -13,6 +13,7 @@ help:
 	@echo "make test       set up, then lint, type-check and test"
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method, and sums over 1000 targets (hours)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
+	@echo "make finding    modes lost and work of the black box on generated targets, by family (long; resumes)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
 	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
@@ -61,6 +62,9 @@ calibrate: $(VENV)/.dev
 
 study: $(VENV)/.experiments
 	$(RUN) -m studies.study
+
+finding: $(VENV)/.dev
+	$(RUN) -m studies.finding $(FINDING_OPTIONS)
 
 slow: $(VENV)/.dev
 	$(RUN) -m pytest -m slow

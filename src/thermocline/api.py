@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.auto.black_box import fit_in_rounds
+from thermocline.auto.black_box import find_base
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.engine.checkpoint import Checkpoint, check_folder
@@ -76,7 +76,7 @@ def sample(
         timer, evaluate = Timer(), Evaluator(target, precision)
         with timer.timing("base"):
             fit = (
-                fit_in_rounds(evaluate, seed, target_error or TARGET_ERROR, reporter)
+                find_base(evaluate, seed, target_error or TARGET_ERROR, reporter)
                 if base is None
                 else resolve_base(target, base, seed, precision)
             )
@@ -95,7 +95,7 @@ def sample(
         if search:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
-                modes = table_of_modes(seed, evaluate, fit, explored)
+                modes = table_of_modes(seed, evaluate, fit, explored, reporter)
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
         return assemble(explored, chosen, seed, precision, modes, story=fit.story, around=around)
@@ -161,7 +161,7 @@ def extend(
         if modes is not None:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
-                modes = table_of_modes_again(seed, evaluate, modes, explored)
+                modes = table_of_modes_again(seed, evaluate, modes, explored, reporter)
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
         around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
         return assemble(explored, chosen, seed, precision, modes, story=info.story, around=around)

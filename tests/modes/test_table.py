@@ -1,7 +1,7 @@
-"""The census of modes: masses two ways against exact ones, and visits counted by hand."""
+"""The table of modes: masses two ways against exact ones, and visits counted by hand."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,10 +13,14 @@ from tests.problems import mixture
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.engine.explore import Exploration
 from thermocline.engine.loop import Outcome
+from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.modes.local_fits import LocalFit
+from thermocline.fits.student_mixture import StudentMixture
+from thermocline.modes.find import Found
+from thermocline.modes.local import LocalModes, local_modes
+from thermocline.modes.peaks import peak_of
 from thermocline.modes.table import crossings, mode_masses, mode_rows, visits_by_mode
-from thermocline.records import BaseDraws, Draws, Estimate, Mode, ModeTable
+from thermocline.records import BaseDraws, Draws, Estimate, Mode, ModeTable, SearchRecord
 
 WEIGHTS = np.array([0.55, 0.3, 0.15])
 MEANS = np.array([[6.0, 0.0, 1.0], [-5.0, 4.0, 0.0], [0.0, -7.0, -2.0]])
@@ -31,15 +35,16 @@ CONSTANT = -4.2
 THREE = gaussian_mixture("three", WEIGHTS, MEANS, COVARIANCES, CONSTANT).target
 
 
-def wrong_fits():
-    """Fits that are off the mark, too wide and of wrong masses, as a search leaves them."""
-    offsets = np.array([[0.3, -0.2, 0.1], [0.0, 0.2, -0.3], [-0.2, 0.4, 0.0]])
-    return [
-        LocalFit(mean + offset, 1.5 * covariance, log_mass, mean, -9.0 - i, "starts", log_mass)
-        for i, (mean, offset, covariance, log_mass) in enumerate(
-            zip(MEANS, offsets, COVARIANCES, np.log([0.2, 0.5, 0.3]), strict=True)
-        )
-    ]
+OFFSETS = np.array([[0.3, -0.2, 0.1], [0.0, 0.2, -0.3], [-0.2, 0.4, 0.0]])
+RECORD = SearchRecord(1000, 100, 0, 0.2, 30, 20, 1.0)
+
+
+def wrong_fits() -> LocalModes:
+    """Modes with fits that are off the mark, too wide and of wrong masses, as a search leaves them."""
+    roots = np.linalg.cholesky(1.5 * COVARIANCES)
+    peaks = [peak_of(mean, -9.0 - i, root, "look") for i, (mean, root) in enumerate(zip(MEANS, roots, strict=True))]
+    mixture = StudentMixture.of(MEANS + OFFSETS, roots, 5.0, np.log([0.2, 0.5, 0.3]))
+    return local_modes(Found(peaks, [5, 3, 2], np.arange(3), RECORD), mixture)
 
 
 def draws_at(position, log_weight_target, log_weight_base=None):
@@ -60,20 +65,10 @@ def drawn_evenly(num_chains=8, num_draws=2000):
     return draws_at(position, np.log(3 * WEIGHTS[component])), component
 
 
-class Search(NamedTuple):
-    """What the census asks of a search."""
-
-    unseen: float = 0.01
-    share_converged: float = 1.0
-
-
-SEARCH: Any = Search()
-
-
 @pytest.fixture(scope="module")
 def known() -> ModeTable:
     with jax.enable_x64(True):
-        return mode_masses(np.random.default_rng(3), Evaluator(THREE), wrong_fits(), SEARCH)
+        return mode_masses(np.random.default_rng(3), Evaluator(THREE), wrong_fits())
 
 
 def test_masses_by_importance_are_exact_within_their_errors(known):
@@ -82,13 +77,14 @@ def test_masses_by_importance_are_exact_within_their_errors(known):
     assert np.all(np.abs(known.log_mass - np.log(WEIGHTS) - CONSTANT) < 4 * known.log_mass_error)
     assert 0 < known.log_total_error < 0.05
     assert abs(known.log_total - CONSTANT) < 4 * known.log_total_error
-    assert known.unseen == 0.01
+    assert known.search == RECORD
+    assert known.counts == (5, 3, 2)
 
 
 def test_errors_of_masses_are_calibrated():
     with jax.enable_x64(True):
         target = Evaluator(THREE)
-        runs = [mode_masses(np.random.default_rng(seed), target, wrong_fits(), SEARCH) for seed in range(60)]
+        runs = [mode_masses(np.random.default_rng(seed), target, wrong_fits()) for seed in range(60)]
     z = np.array([(run.log_mass - np.log(WEIGHTS) - CONSTANT) / run.log_mass_error for run in runs])
     assert np.all(np.abs(z.std(axis=0) - 1) < 4 / np.sqrt(2 * 60))
     assert np.all(np.abs(z.mean(axis=0)) < 4 / np.sqrt(60))
@@ -105,7 +101,7 @@ def test_census_gives_both_masses_heaviest_first(known, double):
         assert abs(mode.mass.z_score(weight)) < 4
         assert 0 < mode.mass.standard_error < 0.05
         assert abs(mode.mass_by_importance.value - weight) < 4 * mode.mass_by_importance.standard_error
-        assert mode.found_by == "starts"
+        assert mode.found_by == "look"
     moved = np.diff(component, axis=1) != 0
     assert sum(mode.entered for mode in modes) == sum(mode.left for mode in modes) == moved.sum()
 
@@ -144,7 +140,7 @@ def test_crossings_are_counted_at_any_temperature():
     assert left.tolist() == [2, 1, 0]
 
 
-FAR = np.array([400.0, -300.0, 0.0])
+FAR = np.array([4e7, -3e7, 0.0])  # where no look goes
 
 
 def test_a_mode_that_chains_alone_have_found_is_reported(double):
@@ -163,16 +159,16 @@ def test_a_mode_that_chains_alone_have_found_is_reported(double):
         BaseDraws(near, np.zeros(2048), None, None),
         Estimate(0.0, 0.0, np.inf),
     )
-    found = table_of_modes(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), went)
+    found = table_of_modes(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), went, Silent())
     assert target.num_rows > 0
-    assert sorted(found.found_by) == ["draws", "starts"]
-    place = found.found_by.index("draws")
+    assert sorted(found.found_by) == ["chains", "start"]
+    place = found.found_by.index("chains")
     np.testing.assert_allclose(found.location[place], FAR, atol=1e-3)
     truth = 1.0 + np.log(weights)
     order = [1 - place, place]
     assert np.all(np.abs(found.log_mass[order] - truth) < 4 * found.log_mass_error[order])
     modes = mode_rows(found, draws, Estimate(1.0, 0.01, 50), [{"x": row} for row in found.location])
-    assert [mode.found_by for mode in modes] == ["starts", "draws"]
+    assert [mode.found_by for mode in modes] == ["start", "chains"]
     assert modes[1].mass.value == pytest.approx(0.25, abs=1e-9)
     assert modes[1].visits == 400
 
@@ -187,14 +183,14 @@ def test_a_run_that_goes_on_reports_what_its_chains_have_found_since(known, doub
     beyond = draws.position.copy()
     beyond[::2] = FAR + 0.5 * np.random.default_rng(0).normal(size=beyond[::2].shape)
     outcome = Outcome(draws._replace(position=beyond), nobody, None, 0, {}, 0)
-    again = table_of_modes_again(5, target, known, Exploration(nobody, outcome, nobody, nobody))
+    again = table_of_modes_again(5, target, known, Exploration(nobody, outcome, nobody, nobody), Silent())
     assert target.num_rows > 0
-    assert again.found_by == (*["draws" if place[0] > 300 else "starts" for place in again.location],)
-    assert again.found_by.count("draws") == 1
+    assert again.found_by == (*["chains" if place[0] > 300 else "look" for place in again.location],)
+    assert again.found_by.count("chains") == 1
     order = [int(np.argmin(np.sum((again.location - mean) ** 2, axis=1))) for mean in means]
     assert np.all(again.log_mass_error < 0.15)
     assert np.all(np.abs(again.log_mass[order] - np.log(weights) - CONSTANT) < 4 * again.log_mass_error[order])
-    assert again.unseen == known.unseen
+    assert again.search.num_looks == known.search.num_looks
 
 
 @pytest.fixture(scope="module")

@@ -2,14 +2,23 @@
 
 from contextlib import closing
 
-from thermocline.auto.black_box import after_pilot, first_knowledge, gaussian_of
-from thermocline.bases import BaseFit
+import numpy as np
+
+from thermocline.auto.black_box import searched
+from thermocline.auto.design import Designer, pooled_moments
+from thermocline.auto.pilots import LENGTHS, join_chains
+from thermocline.bases import BaseFit, Gaussian
+from thermocline.engine.explore import explore
 from thermocline.engine.progress import reporter_for
 from thermocline.evaluator import Evaluator
-from thermocline.fits.moments import fit_moments
-from thermocline.modes.local_fits import evened, mixture_of
-from thermocline.support.precision import computing_in
+from thermocline.fits.moments import shrunk
+from thermocline.fits.pool import Pool
+from thermocline.methods import GibbsTempering
+from thermocline.support.flat import unravelled
+from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target, check_target
+
+STREAM = 0xB007  # of random numbers
 
 
 def fit_bootstrap(
@@ -17,18 +26,32 @@ def fit_bootstrap(
 ) -> BaseFit:
     """A Gaussian with the target's moments, as a few short tempered runs learn them.
 
-    The first base has the moments of the fits to all modes that starts have found. Moments are estimated from the
-    draws of a run together with fresh draws of those fits, weighted for both: a mode that a run has lost still
-    counts with its mass.
+    The first base has the moments of the mixture that draws of all modes found have been fitted to. Moments are
+    estimated from the draws of all runs together with those of the mixture, weighted for all: a mode that a run has
+    lost still counts with its mass.
     """
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         evaluate = Evaluator(target, precision)
         check_target(evaluate.target)
-        known, like = first_knowledge(evaluate, seed), evaluate.target.initial_position
-        fits = mixture_of(evened(known.fits), like)
-        fit = BaseFit(fit_moments(fits).base, known.pool.log_evidence)
-        for round_index in range(num_rounds):
-            known = after_pilot(known, evaluate, fit, seed + round_index + 1, reporter)
-            fit = BaseFit(gaussian_of(known.pool, like), known.pool.log_evidence)
-        spent, modes = known.num_gradients + evaluate.num_rows, (known.found, known.fits)
-        return fit._replace(num_gradients=spent, modes=modes, story=known.story)
+        search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
+        designer = Designer(evaluate, np.random.default_rng([seed, STREAM]), search)
+        designer.rounds()
+        pool, spent = designer.pool, 0
+        fit = gaussian_of(evaluate, pool)
+        for index in range(num_rounds):
+            base = cast(fit.base, precision)
+            start = seed + index + 1, evaluate.target, base, fit.log_zeta
+            explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
+            pool = join_chains(pool, explored)
+            spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
+            fit = gaussian_of(evaluate, pool)
+        notes = (f"{num_rounds} runs; {len(search.peaks)} modes were found before them.",)
+        return fit._replace(num_gradients=evaluate.num_rows + spent, story=notes)
+
+
+def gaussian_of(evaluate: Evaluator, pool: Pool) -> BaseFit:
+    """The Gaussian with the pool's mean and covariance."""
+    mean, covariance = pooled_moments(pool)
+    like = evaluate.target.initial_position
+    base = Gaussian.from_covariance(unravelled(mean, like), shrunk(covariance, pool.num_effective))
+    return BaseFit(base, pool.log_evidence)

@@ -1,21 +1,27 @@
 """`fit_local_mixture`: a Gaussian for every mode that a search found (eq. variational-mixture-approx)."""
 
+from itertools import combinations
+
 import numpy as np
 
-from thermocline.bases import BaseFit
+from thermocline.auto.black_box import searched
+from thermocline.bases import BaseFit, Gaussian, Mixture
+from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.fits.importance import adapt_by_importance
-from thermocline.modes.local_fits import do_overlap, local_fits, mixture_of, objective
-from thermocline.modes.search import find_modes, spread_starts
+from thermocline.fits.importance import adapt_by_importance, draw_importance
+from thermocline.fits.student_mixture import triangular
+from thermocline.modes.peaks import Peak
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import unravelled
 from thermocline.support.precision import computing_in
 from thermocline.target import Target, check_target
 
-FITTING = 0x10CA  # its stream of random numbers
+STREAM = 0x10CA  # of random numbers
+SHARED = 0.01  # of two fits' mass, at which they overlap
 
 
 def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True, precision: str = "float64") -> BaseFit:
-    """The mixture of Laplace approximations of all modes that many starts have found (eq. variational-mixture-approx).
+    """The mixture of Laplace approximations of all modes that a search has found (eq. variational-mixture-approx).
 
     By default log zeta and the weights are those of importance sampling from the fits. With `importance=False` they
     are the paper's: weights in proportion to exp of the fits' own variational objectives, and log zeta the log of
@@ -24,22 +30,36 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
     with computing_in(precision):
         evaluate = Evaluator(target, precision)
         check_target(evaluate.target)
-        found = find_modes(evaluate, spread_starts(evaluate, seed))
-        fits = local_fits(found)
-        if not fits:
+        search = searched(evaluate, seed, evaluate.initial_position[None], Silent())
+        peaks = [peak for peak in search.peaks if peak.found_by not in ("path", "variational fit")]
+        if not peaks:
             raise ThermoclineError(
-                f"none of {found.num_starts} starts reached an optimum: the log density may be unbounded, as that of "
-                "a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
+                f"none of {search.num_ascents} ascents reached an optimum: the log density may be unbounded, as that "
+                "of a centred hierarchy is; use tc.fit_advi or tc.fit_auto."
             )
-        dropped = found.num_modes - len(fits)
-        generator, like = np.random.default_rng([seed, FITTING]), evaluate.target.initial_position
-        story = f"{found.num_starts} starts found {found.num_modes} modes; {dropped} of the lightest were dropped."
+        generator, like = np.random.default_rng([seed, STREAM]), evaluate.target.initial_position
+        fits = [Gaussian(unravelled(peak.location, like), triangular(peak.root)).prepared() for peak in peaks]
+        notes = (f"{search.num_looks} looks and {search.num_ascents} ascents found {len(peaks)} modes.",)
         if importance:
-            mixture, pool = adapt_by_importance(generator, evaluate, mixture_of(fits, like))
-            log_zeta, kind = pool.log_evidence, "estimate"
+            start = Mixture.of(fits, [peak.log_mass for peak in peaks])
+            mixture, sample = adapt_by_importance(generator, evaluate, start)
+            log_zeta, kind = sample.log_evidence, "estimate"
         else:
-            bounds = [objective(generator, evaluate, fit) for fit in fits]
-            fits = [fit._replace(log_mass=bound) for fit, bound in zip(fits, bounds, strict=True)]
-            mixture = mixture_of(fits, like)
-            log_zeta, kind = float(np.logaddexp.reduce(bounds)), "estimate" if do_overlap(fits) else "lower bound"
-        return BaseFit(mixture, log_zeta, evaluate.num_rows, kind, modes=(found, fits), story=(story,))
+            bounds = [float(np.mean(draw_importance(generator, evaluate, fit).log_weight)) for fit in fits]
+            mixture = Mixture.of(fits, bounds)
+            log_zeta, kind = float(np.logaddexp.reduce(bounds)), "estimate" if do_overlap(peaks) else "lower bound"
+        return BaseFit(mixture, log_zeta, evaluate.num_rows, kind, story=notes)
+
+
+def do_overlap(peaks: list[Peak]) -> bool:
+    """Whether any two fits share more than a hundredth of their mass."""
+    return any(bhattacharyya_distance(*pair) < -np.log(SHARED) for pair in combinations(peaks, 2))
+
+
+def bhattacharyya_distance(first: Peak, second: Peak) -> float:
+    """Between two Gaussians: 0 for the same, large for those that do not overlap."""
+    own, other = (peak.root @ peak.root.T for peak in (first, second))
+    middle, offset = 0.5 * (own + other), first.location - second.location
+    log_determinants = [np.linalg.slogdet(matrix)[1] for matrix in (middle, own, other)]
+    apart = offset @ np.linalg.solve(middle, offset) / 8
+    return float(apart + 0.5 * (log_determinants[0] - 0.5 * (log_determinants[1] + log_determinants[2])))

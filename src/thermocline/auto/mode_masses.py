@@ -1,87 +1,78 @@
-"""After a run: every mode that starts or chains have found, with its mass by importance sampling."""
+"""After a run: every mode that the search or the chains have found, with its mass by importance sampling."""
 
 import numpy as np
 
+from thermocline.auto.black_box import searched
+from thermocline.auto.design import first_mixture
 from thermocline.bases import BaseFit
 from thermocline.engine.explore import Exploration, resampled
+from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.importance import adapt_by_importance, em_update
-from thermocline.modes.local_fits import (
-    MOST_COMPONENTS,
-    LocalFit,
-    evened,
-    fit_of_mode,
-    is_new,
-    local_fits,
-    mixture_of,
-    moments,
-    refitted,
-)
-from thermocline.modes.search import GROUP, Found, find_modes, spread_starts
+from thermocline.fits.student_mixture import StudentMixture, em_fit_student
+from thermocline.modes.find import Budget, Found, Search
+from thermocline.modes.local import LocalModes, local_modes
+from thermocline.modes.peaks import Peak, peak_of
 from thermocline.modes.table import mode_masses
 from thermocline.modes.tail_index import tail_index
 from thermocline.records import ModeTable
 
-SEARCHED = 0x5EA2  # stream of the search for a given base
-MASSES = 0xCE45  # keeps these draws apart from those that the fits have learned from
+NUM_STARTS = 16  # draws of a given base from which ascents start
+NUM_ASCENTS = 64  # from draws of the chains
+NUM_FITTED = 2048  # draws of the chains to which the fits are drawn
+NUM_FAR = 1024  # draws from which the tail is looked at
+MASSES, AGAIN = 0xCE45, 0xA6A1  # streams of random numbers
 
 
-def table_of_modes(seed: int, evaluate: Evaluator, fit: BaseFit, went: Exploration) -> ModeTable:
+def table_of_modes(
+    seed: int, evaluate: Evaluator, fit: BaseFit, explored: Exploration, reporter: Reporter
+) -> ModeTable:
     """What is known of the modes after a run.
 
-    A base that came without a search for modes gets one here, from starts spread widely and from its own draws:
-    that a base was given does not mean that it covers the target.
+    A base that came without a search for modes gets one here, from the start and from its own draws: that a base was
+    given does not mean that it covers the target.
     """
-    found, fits = searched(seed, evaluate, went) if fit.modes is None else fit.modes
-    draws = resampled(went, seed, GROUP)
-    later = find_modes(evaluate, draws, found)
-    heaviest = local_fits(later)
-    fits = [*fits, *(new for new in heaviest if new.found_by == "draws" and is_new(new, fits))]
-    if not fits:
-        mean, covariance = moments(draws, np.full(len(draws), 1 / len(draws)))
-        covariance = covariance + 1e-9 * np.trace(covariance) / len(mean) * np.eye(len(mean))
-        fits = [LocalFit(mean, covariance, 0.0, mean, np.nan, "draws", np.nan)]
-    return counted(seed, evaluate, fits, later, draws)
+    if fit.modes is None:
+        usable = np.isfinite(explored.base_draws.log_ratio)
+        starts = np.concatenate([evaluate.initial_position[None], explored.base_draws.position[usable][:NUM_STARTS]])
+        search = searched(evaluate, seed, starts, reporter)
+        modes = local_modes(search.found(), first_mixture(search.peaks))
+    else:
+        modes = fit.modes
+    return measured(seed, evaluate, modes, explored, reporter)
 
 
-def table_of_modes_again(seed: int, evaluate: Evaluator, known: ModeTable, went: Exploration) -> ModeTable:
+def table_of_modes_again(
+    seed: int, evaluate: Evaluator, table: ModeTable, explored: Exploration, reporter: Reporter
+) -> ModeTable:
     """The table of a run that went on: the modes that were known, and those that its chains have found since."""
-    draws = resampled(went, seed, GROUP)
-    found = find_modes(evaluate, np.concatenate([known.location, draws[len(known.location) :]]))
-    means, scales = np.asarray(known.fits.centres()), np.asarray(known.fits.components.scale_tril)
-    weights = np.asarray(known.fits.log_weights)  # finite also where no draw of the fits was on the support
-    columns = weights, known.location, known.log_density, known.found_by, known.log_laplace
-    fits = [
-        LocalFit(mean, scale @ scale.T, *rest)
-        for mean, scale, *rest in zip(means, scales, *columns, strict=False)  # room for more has no columns
-    ]
-    distances = np.sum((found.optima.position - known.location[:, None]) ** 2, axis=2)
-    old = found.mode[distances.argmin(axis=1)] if found.num_modes else []
-    new = [fit_of_mode(found, mode)._replace(found_by="draws") for mode in np.setdiff1d(found.mode, old)]
-    again = counted(seed, evaluate, evened([*fits, *(fit for fit in new if is_new(fit, fits))]), found, draws)
-    return again._replace(unseen=known.unseen, arrived=known.arrived)
+    each = table.fits.each()[: len(table.owner)]
+    scales = np.stack([np.asarray(base.scale_tril) for base in each])
+    degrees = np.array([float(base.degrees_of_freedom) for base in each])
+    log_weight = np.asarray(table.fits.log_weights)[: len(each)]
+    mixture = StudentMixture(table.fits.centres()[: len(each)], scales, degrees, log_weight)
+    peaks = [_peak(table, mixture, i) for i in range(len(table.location))]
+    found = Found(peaks, list(table.counts), np.arange(len(peaks)), table.search)
+    modes = LocalModes(found, mixture, table.owner)
+    return measured(seed, evaluate, modes, explored, reporter)
 
 
-def counted(seed: int, evaluate: Evaluator, fits: list[LocalFit], found: Found, draws: np.ndarray) -> ModeTable:
-    """The heaviest of these modes, refitted to the chains' draws and weighed with draws of their own."""
-    fits = sorted(fits, key=lambda fit: -fit.log_mass)[:MOST_COMPONENTS]
-    mixture = mixture_of(fits, evaluate.target.initial_position)
-    if len(fits) < MOST_COMPONENTS:
-        mixture = em_update(mixture, draws, np.zeros(len(draws)))
-    generator = np.random.default_rng([seed, MASSES])
-    known = mode_masses(generator, evaluate, refitted(fits, mixture, 0.0), found)
-    return known._replace(fall=tail_index(evaluate, draws))
+def measured(
+    seed: int, evaluate: Evaluator, modes: LocalModes, explored: Exploration, reporter: Reporter
+) -> ModeTable:
+    """The modes joined by those that draws of the chains lead to, their fits drawn to the chains, and weighed."""
+    search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), Budget(), reporter, modes.found)
+    search.admit(search.ascended(resampled(explored, seed, NUM_ASCENTS)), "chains")
+    new = [peak for peak in search.peaks if not any(peak is old for old in modes.found.peaks)]
+    mixture = modes.mixture if not new else modes.mixture.joined_by(first_mixture(new), np.log(0.05 * len(new)))
+    rows = resampled(explored, seed, NUM_FITTED)
+    mixture = em_fit_student(mixture, rows, np.full(len(rows), 1 / len(rows)))
+    known = local_modes(search.found(), mixture)
+    table = mode_masses(np.random.default_rng([seed, MASSES]), evaluate, known)
+    return table._replace(tail_index=tail_index(evaluate, rows[:NUM_FAR]))
 
 
-def searched(seed: int, evaluate: Evaluator, went: Exploration) -> tuple[Found, list[LocalFit]]:
-    """Modes and local fits for a run whose base was given."""
-    starts = spread_starts(evaluate, seed)
-    draws = went.base_draws.position[: len(starts) // 2]
-    starts[len(starts) - len(draws) :] = draws
-    found = find_modes(evaluate, starts)
-    fits = local_fits(found)
-    if fits:
-        mixture = mixture_of(fits, evaluate.target.initial_position)
-        mixture, pool = adapt_by_importance(np.random.default_rng([seed, SEARCHED]), evaluate, mixture)
-        fits = refitted(fits, mixture, pool.log_evidence)
-    return found, fits
+def _peak(table: ModeTable, mixture: StudentMixture, mode: int) -> Peak:
+    """A mode of the table as a peak, of the shape of its heaviest component."""
+    own = np.flatnonzero(table.owner == mode)
+    scale = mixture.scale[own[np.argmax(mixture.log_weight[own])]] if len(own) else mixture.scale[0]
+    return peak_of(table.location[mode], table.log_density[mode], scale, table.found_by[mode])

@@ -49,19 +49,27 @@ class Optima(NamedTuple):
 
 
 def maximise(
-    evaluate: Evaluator, starts: np.ndarray, *, num_iterations: int = NUM_ITERATIONS, keep_paths: bool = False
+    evaluate: Evaluator,
+    starts: np.ndarray,
+    *,
+    root: np.ndarray | None = None,
+    num_iterations: int = NUM_ITERATIONS,
+    keep_paths: bool = False,
+    confirms: bool = True,
 ) -> Optima:
-    """Where L-BFGS ends from each ravelled start, one a row.
+    """Where L-BFGS ends from each ravelled start, one a row; `root` is R of a metric R Rᵀ to begin in.
 
     A lane has arrived where the quasi-Newton step promises next to no gain, in nats: units of the coordinates do not
     matter. Until a lane has moved in a direction, though, L-BFGS cannot know how far that goes. So rounds end with
-    the curvature where lanes are: who has something to gain in that metric goes on in it.
+    the curvature where lanes are: who has something to gain in that metric goes on in it. Unless it `confirms`, one
+    round is all.
     """
     ends = _Ends(evaluate, starts, keep_paths)
-    lanes, roots = np.flatnonzero(ends.ending != Ending.LOST), None
+    lanes = np.flatnonzero(ends.ending != Ending.LOST)
+    roots = None if root is None else np.broadcast_to(root, (len(lanes), *root.shape))
     while len(lanes) and num_iterations > 0:
         num_iterations -= ends.ascend(evaluate, lanes, roots, min(ROUND, num_iterations))
-        if ends.position.shape[1] > MOST_DIMENSIONS:
+        if ends.position.shape[1] > MOST_DIMENSIONS or not confirms:
             break
         lanes, roots = _unconfirmed(evaluate, ends, lanes, is_first=roots is None)
     return ends.optima()

@@ -14,8 +14,7 @@ from thermocline.bases.constellation import Constellation
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import curvature_at
 from thermocline.fits.lbfgs import Optima
-from thermocline.modes.local_fits import conditioned, moments
-from thermocline.modes.search import GROUP, merged
+from thermocline.fits.weighted import weighted_moments
 from thermocline.support.flat import unravelled
 
 MOST_HOPS = 128
@@ -28,6 +27,8 @@ NOISE = 0.3  # of a hop, in the spread of the optima
 NUM_BREEDING = 256  # optima, in effect, from which hops are made
 SAME = 0.05  # deviations between ends that are one optimum
 SLOPE = 1e-2  # of the log density, in a coordinate's spread, at an end that has arrived
+LEAST_EIGENVALUE = 1e-10  # of correlations
+GROUP = 1024  # hops at once
 NUM_CURVED = 64  # of the heaviest optima, whose curvature gives the shared covariance
 
 
@@ -46,7 +47,7 @@ class Stars(NamedTuple):
         best = self.optima.chosen(np.arange(min(MOST_STARS, len(self.optima.position))))
         narrow = Constellation.of(best.position, best.log_density, self.covariance, like, room=MOST_STARS)
         weight = np.exp(best.log_density - best.log_density.max())
-        mean, spread = moments(best.position, weight / weight.sum())
+        mean, spread = weighted_moments(best.position, weight)
         broad = Gaussian.from_covariance(unravelled(mean, like), spread + self.covariance)
         return Blend.of([narrow, broad], np.log([1 - BROAD_WEIGHT, BROAD_WEIGHT]))
 
@@ -144,3 +145,21 @@ def _tree(positions: np.ndarray) -> Any:
     from scipy.spatial import KDTree  # slow to import
 
     return KDTree(positions)
+
+
+def merged(*parts: Optima) -> Optima:
+    """All rows together, without their paths."""
+    position, log_density, gradient, ending = (
+        np.concatenate(leaves) for leaves in zip(*(part[:4] for part in parts), strict=True)
+    )
+    return Optima(position, log_density, gradient, ending)
+
+
+def conditioned(covariance: np.ndarray) -> np.ndarray:
+    """A covariance whose correlations have no eigenvalue too small for floating point; others as they are."""
+    deviations = np.sqrt(np.diag(covariance))
+    values, vectors = np.linalg.eigh(covariance / np.outer(deviations, deviations))
+    if values[0] > LEAST_EIGENVALUE:
+        return covariance
+    correlations = (vectors * np.maximum(values, LEAST_EIGENVALUE)) @ vectors.T
+    return correlations * np.outer(deviations, deviations)

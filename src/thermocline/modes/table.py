@@ -9,38 +9,56 @@ from thermocline.estimators import expectation
 from thermocline.estimators.convergence import path_ends
 from thermocline.estimators.evidence import relative
 from thermocline.evaluator import Evaluator
-from thermocline.fits.importance import NUM_DRAWS, draw_importance
-from thermocline.modes.local_fits import LocalFit, evened, mixture_of
-from thermocline.modes.search import Found
+from thermocline.fits.student_mixture import StudentMixture
+from thermocline.modes.local import LocalModes, reach
 from thermocline.records import Draws, Estimate, Mode, ModeTable
+from thermocline.support.flat import ravelled
 
-NUM_IMPORTANCE = 2 * NUM_DRAWS  # drawn from the local fits, for the masses
+NUM_IMPORTANCE = 8192  # draws of the local fits, for the masses
+LEAST_SHARE = 0.5  # of these draws, that is shared evenly among modes
 
 
-def mode_masses(
-    generator: np.random.Generator, evaluate: Evaluator, fits: list[LocalFit], found: Found
-) -> ModeTable:
-    """Masses of the fits' basins from fresh draws of the fits, of each enough: none may rest on the chains' visits."""
-    mixture, even = (mixture_of(some, evaluate.target.initial_position) for some in (fits, evened(fits)))
-    sample = draw_importance(generator, evaluate, even, num_draws=NUM_IMPORTANCE)
-    basin = basins(mixture, sample.position)
-    largest = sample.log_weight.max()
-    weight = np.exp(sample.log_weight - (largest if np.isfinite(largest) else 0.0))
-    by_mode = [_log_mean(weight * (basin == i)) for i in range(len(fits))]
+def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: LocalModes) -> ModeTable:
+    """Masses from fresh draws of the local fits, of each mode enough: none may rest on the chains' visits."""
+    mixture, number = modes.mixture, modes.found.num_modes
+    pairs = list(zip(modes.found.peaks, modes.found.mode, strict=True))
+    members = [[peak for peak, mode in pairs if mode == i] for i in range(number)]
+    peaks = [max(group, key=lambda peak: peak.log_density) for group in members]
+    even = evened(mixture, modes.owner, number)
+    rows = even.draw(generator, NUM_IMPORTANCE)
+    log_weight = evaluate.values(rows) - even.log_density(rows)
+    label, largest = modes.labels(rows), log_weight.max()
+    weight = np.exp(log_weight - (largest if np.isfinite(largest) else 0.0))
+    by_mode = [_log_mean(weight * (label == i)) for i in range(number)]
     total, total_error = _log_mean(weight)
     return ModeTable(
-        mixture,
-        np.array([fit.location for fit in fits]),
-        np.array([fit.log_density for fit in fits]),
-        np.array([value for value, _ in by_mode]) + largest,
-        np.array([error for _, error in by_mode]),
-        np.array([fit.log_laplace for fit in fits]),
-        float(total + largest),
-        float(total_error),
-        tuple(fit.found_by for fit in fits),
-        found.unseen,
-        found.share_converged,
+        fits=Mixture.of(_parts(mixture, evaluate), mixture.log_weight),
+        owner=modes.owner,
+        location=np.array([peak.highest for peak in peaks]),
+        log_density=np.array([peak.log_density for peak in peaks]),
+        log_mass=np.array([value for value, _ in by_mode]) + largest,
+        log_mass_error=np.array([error for _, error in by_mode]),
+        log_laplace=np.array([group[0].log_mass if len(group) == 1 else -np.inf for group in members]),
+        log_total=float(total + largest),
+        log_total_error=float(total_error),
+        found_by=tuple(peak.found_by for peak in peaks),
+        counts=tuple(np.bincount(modes.found.mode, modes.found.counts, number).astype(int).tolist()),
+        search=modes.found.record,
     )
+
+
+def _parts(mixture: StudentMixture, evaluate: Evaluator) -> list[Any]:
+    """The components as bases."""
+    base = mixture.base(evaluate.target.initial_position)
+    return base.each()[: mixture.size] if isinstance(base, Mixture) else [base]
+
+
+def evened(mixture: StudentMixture, owner: np.ndarray, num_modes: int) -> StudentMixture:
+    """The mixture with a share of its weight spread evenly over modes."""
+    by_mode = np.bincount(owner, np.exp(mixture.log_weight), num_modes)
+    within = np.exp(mixture.log_weight) / by_mode[owner]
+    weight = (1 - LEAST_SHARE) * np.exp(mixture.log_weight) + LEAST_SHARE * within / np.count_nonzero(by_mode)
+    return mixture._replace(log_weight=np.log(weight / weight.sum()))
 
 
 def _log_mean(values: np.ndarray) -> tuple[float, float]:
@@ -51,16 +69,27 @@ def _log_mean(values: np.ndarray) -> tuple[float, float]:
     return float(np.log(mean)), float(values.std(ddof=1) / np.sqrt(values.size) / mean)
 
 
-def basins(mixture: Mixture, positions: np.ndarray) -> np.ndarray:
-    """The mode in whose basin each ravelled position lies."""
-    return np.argmax(mixture.log_densities_of_rows(positions), axis=-1)
+def basins(table: ModeTable, positions: np.ndarray) -> np.ndarray:
+    """The mode whose component explains each ravelled position; their number where none does."""
+    flat = positions.reshape(-1, positions.shape[-1])
+    component = np.argmax(table.fits.log_densities_of_rows(flat), axis=-1)
+    if len(table.location) == 1:
+        return np.zeros(positions.shape[:-1], int)
+    distance, each = np.empty(len(flat)), table.fits.each()[: len(table.owner)]
+    for k, base in enumerate(each):
+        chosen = component == k
+        mean = ravelled(base.mean)
+        distance[chosen] = np.linalg.norm((flat[chosen] - mean) @ np.asarray(base.whitening).T, axis=1)
+    limits = reach(flat.shape[1], np.array([float(base.degrees_of_freedom) for base in each]))
+    label = np.where(distance < limits[component], table.owner[component], len(table.location))
+    return label.reshape(positions.shape[:-1])
 
 
 def mode_rows(
     known: ModeTable, draws: Draws, log_evidence: Estimate | None, locations: list[dict[str, Any]]
 ) -> tuple[Mode, ...]:
     """Every known mode with what the chains say of it, heaviest first."""
-    basin = basins(known.fits, draws.position)
+    basin = basins(known, draws.position)
     visits = visits_by_mode(draws, basin, len(locations))
     entered, left = crossings(basin, len(locations))
     modes = []
@@ -100,17 +129,17 @@ def visits_by_mode(draws: Draws, basin: np.ndarray, num_modes: int) -> np.ndarra
     weight = relative(draws.log_weight_target)[0]
     has_base = np.isfinite(draws.log_weight_base).any()
     ends = path_ends(draws) if has_base else np.zeros(basin.shape, int)
-    total = np.zeros(num_modes, int)
+    total = np.zeros(num_modes + 1, int)  # the last is of no mode
     for labels, at, carried in zip(basin, ends, weight, strict=True):
         stay = np.cumsum(np.append(True, (np.diff(labels) != 0) | (at[:-1] == -1)))
         first = np.unique(stay[carried >= 0.5], return_index=True)[1]
-        total += np.bincount(labels[carried >= 0.5][first], minlength=num_modes)
-    return total
+        total += np.bincount(labels[carried >= 0.5][first], minlength=num_modes + 1)
+    return total[:num_modes]
 
 
 def crossings(basin: np.ndarray, num_modes: int) -> tuple[np.ndarray, np.ndarray]:
     """How often chains moved into each basin, and out of it."""
     moved = np.diff(basin, axis=1) != 0
-    entered = np.bincount(basin[:, 1:][moved], minlength=num_modes)
-    left = np.bincount(basin[:, :-1][moved], minlength=num_modes)
+    entered = np.bincount(basin[:, 1:][moved], minlength=num_modes + 1)[:num_modes]
+    left = np.bincount(basin[:, :-1][moved], minlength=num_modes + 1)[:num_modes]
     return entered, left

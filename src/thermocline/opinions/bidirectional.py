@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.auto.black_box import fit_in_rounds
+from thermocline.auto.black_box import find_base
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.engine.explore import Exploration, Lengths, explore
 from thermocline.engine.prepare import resolve_base
@@ -132,7 +132,7 @@ def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np
 
 def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporter) -> BaseFit:
     if base is None:
-        fit = fit_in_rounds(Evaluator(target, precision), seed, 0.05, reporter)
+        fit = find_base(Evaluator(target, precision), seed, 0.05, reporter)
     else:
         fit = resolve_base(target, base, seed, precision)
     fit = fit._replace(base=cast(fit.base, precision))

@@ -6,6 +6,7 @@ from thermocline.records.draws import Draw, Draws, restored
 from thermocline.records.estimate import Estimate
 from thermocline.records.modes import Mode, ModeTable, TailIndex
 from thermocline.records.run_info import AxisLabels, Fingerprint, RunInfo
+from thermocline.records.search import SearchRecord
 from thermocline.records.weighted_draws import WeightedDraws
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ModeTable",
     "Phases",
     "RunInfo",
+    "SearchRecord",
     "TailIndex",
     "WeightedDraws",
     "restored",

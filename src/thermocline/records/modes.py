@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thermocline.records.estimate import Estimate
+from thermocline.records.search import SearchRecord
 
 
 class TailIndex(NamedTuple):
@@ -20,12 +21,13 @@ class TailIndex(NamedTuple):
 
 
 class ModeTable(NamedTuple):
-    """What is known of the modes without the chains; a mode's basin is where its own fit is the densest.
+    """What is known of the modes without the chains; a draw is of the mode whose component explains it.
 
     `log_mass` is the log of the target's integral over the basin, by importance sampling from all the fits.
     """
 
-    fits: Any  # a mixture, of a component for each mode
+    fits: Any  # a mixture, of which every component is of one mode
+    owner: np.ndarray  # that mode, by component
     location: np.ndarray
     log_density: np.ndarray
     log_mass: np.ndarray
@@ -34,9 +36,14 @@ class ModeTable(NamedTuple):
     log_total: float
     log_total_error: float
     found_by: tuple[str, ...]
-    unseen: float  # chance that one more start would have found another
-    arrived: float = 1.0  # share of starts and draws whose climb ended at an optimum
-    fall: TailIndex = TailIndex()
+    counts: tuple[int, ...]  # ascents that ended at each
+    search: SearchRecord
+    tail_index: TailIndex = TailIndex()
+
+    @property
+    def arrived(self) -> float:
+        """Share of ascents that ended at an optimum."""
+        return 1 - self.search.num_lost / max(self.search.num_ascents, 1)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def cloud_of(result: Result) -> Cloud:
     mode = np.zeros(len(index), int)
     if result.mode_table is not None:
         with computing_in("float64"):
-            basin = basins(result.mode_table.fits, position)
+            basin = basins(result.mode_table, position)
         mode = _ranks(result)[basin]
     return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
 

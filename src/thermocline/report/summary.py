@@ -87,8 +87,8 @@ def modes_table(result: Result) -> Section:
     notes = []
     if len(result.modes) > len(shown):
         notes.append(f"and {len(result.modes) - len(shown)} more, in result.modes.")
-    if result.mode_table is not None and result.mode_table.unseen > 0.02:
-        notes.append(f"Of further starts, {result.mode_table.unseen:.0%} would find modes not listed here.")
+    if result.mode_table is not None:
+        notes.append(str(result.mode_table.search))
     columns = ("", "highest at", "mass (chains)", "mass (own fit)", "visits")
     return Section("Modes", columns, rows, tuple(notes))
 

@@ -257,7 +257,7 @@ class Result:
             self._batches,
             1.0 if known is None else known.arrived,
             self.info.caveats,
-            None if known is None else known.fall,
+            None if known is None else known.tail_index,
             self.info.biases,
         )
 

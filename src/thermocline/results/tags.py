@@ -25,7 +25,17 @@ from thermocline.paths import (
 )
 from thermocline.paths.laws import Window
 from thermocline.paths.reweighting import Curve, Profile
-from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, ModeTable, Phases, RunInfo, TailIndex
+from thermocline.records import (
+    AxisLabels,
+    Cost,
+    Estimate,
+    Fingerprint,
+    ModeTable,
+    Phases,
+    RunInfo,
+    SearchRecord,
+    TailIndex,
+)
 
 STORABLE: dict[str, type] = {
     "base/blend": Blend,
@@ -57,6 +67,7 @@ STORABLE: dict[str, type] = {
     "record/mode-table": ModeTable,
     "record/phases": Phases,
     "record/run-info": RunInfo,
+    "record/search": SearchRecord,
     "record/tail-index": TailIndex,
     "state/ensemble": Ensemble,
     "state/extended": ExtendedPoint,

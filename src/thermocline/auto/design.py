@@ -1,0 +1,144 @@
+"""From the modes that are known to a base: one pool, one family, one score.
+
+Rounds draw from a mixture of Student's t, weigh the draws with all that were drawn before, and fit the mixture to them;
+where a weight stands out, a component is put there. What is best is decided by fresh draws, and by predicted work.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from thermocline.evaluator import Evaluator
+from thermocline.fits.pool import Pool, effective_share
+from thermocline.fits.student_mixture import StudentMixture, em_fit_student
+from thermocline.modes.find import Search
+from thermocline.modes.peaks import Peak
+
+NUM_DRAWS = 2048  # of a round
+MOST_ROUNDS = 12
+GOOD_SHARE = 0.5  # effective share of a round's own draws at which it needs no other
+GAIN = 1.05  # of that share that makes a round worth it
+PATIENCE = 3  # rounds without gain
+OUTSTANDING = 0.03  # share of all weight on one draw, at which a component is put there
+NEW_SHARE = 0.1  # of such a component
+MOST_COMPONENTS = 63
+BROAD_SHARE = 0.05  # of the component over all of them
+BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
+EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
+EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
+MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
+COST_A_COMPONENT = 0.02  # of the density, relative to the target's
+
+
+@dataclass(frozen=True)
+class Design:
+    """A mixture, the effective share of its draws (its own, and by the pool), and log Z with its error."""
+
+    mixture: StudentMixture
+    share: float
+    log_evidence: float
+    log_evidence_error: float
+
+    @property
+    def work(self) -> float:
+        """Evaluations for an effective draw, its own density counted."""
+        return (1 + COST_A_COMPONENT * self.mixture.size) / max(self.share, 1e-12)
+
+
+def first_mixture(peaks: list[Peak]) -> StudentMixture:
+    """A component for each mode, a little wide, with weights by mass that are evened a little."""
+    chosen = sorted(peaks, key=lambda peak: -peak.log_mass)[:MOST_COMPONENTS]
+    masses = np.array([peak.log_mass for peak in chosen])
+    log_weights = np.logaddexp(masses - np.logaddexp.reduce(masses), np.log(EVENNESS / len(chosen)))
+    wider = 1 + EXTRA_WIDTH / np.sqrt(len(chosen[0].location))
+    means, roots = [peak.location for peak in chosen], [wider * peak.root for peak in chosen]
+    return StudentMixture.of(means, roots, FIRST_DEGREES, log_weights)
+
+
+def with_broad(mixture: StudentMixture) -> StudentMixture:
+    """And a component over all of them, twice as wide in variance: it goes on looking for what lies around."""
+    mean, covariance = mixture.moments()
+    broad = StudentMixture.of([mean], [np.sqrt(2) * np.linalg.cholesky(covariance)], BROAD_DEGREES, [0.0])
+    return mixture.joined_by(broad, np.log(BROAD_SHARE))
+
+
+class Designer:
+    """Rounds of drawing and fitting, on a pool that forgets nothing."""
+
+    def __init__(self, evaluate: Evaluator, generator: np.random.Generator, search: Search) -> None:
+        self.evaluate, self.generator, self.search = evaluate, generator, search
+        self.pool = Pool.empty(evaluate.dimension)
+        self.mixture = first_mixture(search.peaks)
+
+    def draw(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> np.ndarray:
+        """Draws of a mixture join the pool; their log weights against that mixture alone come back."""
+        rows = mixture.draw(self.generator, number)
+        log_target = self.evaluate.values(rows)
+        self.pool = self.pool.joined_by(rows, log_target, number, lambda rows, _: mixture.log_density(rows))
+        return log_target - mixture.log_density(rows)
+
+    def rounds(self, most: int = MOST_ROUNDS) -> None:
+        """Draw, and fit to all that was drawn, while that makes the draws count for more."""
+        best, idle = (0.0, self.mixture), 0
+        for _ in range(most):
+            proposal = with_broad(self.mixture)
+            share = effective_share(self.draw(proposal))
+            if np.isfinite(self.pool.log_weight).any():
+                share = min(share, self.pool.share_of(proposal.log_density(self.pool.position)))
+            idle = 0 if share > GAIN * best[0] else idle + 1
+            best = max(best, (share, self.mixture), key=lambda pair: pair[0])
+            if share > GOOD_SHARE or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
+                break
+            self.learn()
+        self.mixture = best[1]
+
+    def learn(self) -> None:
+        """A component where one draw holds much of the weight, and all of them fitted to the pool."""
+        weight = self.pool.weight
+        place = int(np.argmax(weight))
+        if weight[place] > OUTSTANDING and self.mixture.size < MOST_COMPONENTS:
+            self.mixture = self.mixture.joined_by(self.component_at(self.pool.position[place]), np.log(NEW_SHARE))
+        self.mixture = em_fit_student(self.mixture, self.pool.position, weight)
+
+    def component_at(self, row: np.ndarray) -> StudentMixture:
+        """Of the shape of the component densest there; or of a mode, where an ascent from there finds a new one."""
+        ends = self.search.ascended(row[None])
+        if self.search.admit(ends, "draws"):
+            newest = min(self.search.peaks, key=lambda peak: float(peak.distance(ends.position[0])))
+            return first_mixture([newest])
+        densest = int(np.argmax(self.mixture.log_densities(row[None])[:, 0]))
+        return StudentMixture(
+            row[None], self.mixture.scale[[densest]], np.array([FIRST_DEGREES]), np.zeros(1)
+        )
+
+    def judged(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> Design:
+        """By fresh draws, which join the pool for later."""
+        log_weight = self.draw(mixture, number)
+        own = effective_share(log_weight)
+        if own == 0:
+            return Design(mixture, 0.0, self.pool.log_evidence, np.inf)
+        log_evidence = float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight)))
+        error = float(np.sqrt(max(1 / own - 1, 0.0) / len(log_weight)))
+        seen = self.pool.share_of(mixture.log_density(self.pool.position))
+        has_missed = self.pool.log_evidence - log_evidence > MISSED * error
+        return Design(mixture, min(own, seen), self.pool.log_evidence if has_missed else log_evidence, error)
+
+    def chosen(self) -> Design:
+        """The candidate of least predicted work: with the broad component, without, or a single one where there is
+        a single mode.
+        """
+        candidates = [with_broad(self.mixture), self.mixture]
+        if len(self.search.peaks) == 1 and self.mixture.size > 1:
+            mean, covariance = self.mixture.moments()
+            single = StudentMixture.of([mean], [np.linalg.cholesky(covariance)], FIRST_DEGREES, [0.0])
+            candidates.append(em_fit_student(single, self.pool.position, self.pool.weight))
+        return min((self.judged(candidate) for candidate in candidates), key=lambda design: design.work)
+
+
+def pooled_moments(pool: Pool) -> tuple[Any, Any]:
+    """Mean and covariance of the target, as the pool knows them."""
+    weight = pool.weight
+    mean = weight @ pool.position
+    offset = pool.position - mean
+    return mean, (offset.T * weight) @ offset

@@ -1,0 +1,70 @@
+"""Pilots: short tempered runs, where draws of a mixture do not suffice; what they find joins the pool."""
+
+import numpy as np
+
+from thermocline.auto.design import Design, Designer
+from thermocline.bases import log_densities
+from thermocline.engine.explore import Exploration, Lengths, explore, resampled
+from thermocline.engine.progress import Reporter
+from thermocline.fits.clusters import cluster
+from thermocline.fits.pool import Pool
+from thermocline.fits.student_mixture import StudentMixture, em_fit_student
+from thermocline.methods import GibbsTempering
+from thermocline.paths.laws import log_masses
+from thermocline.records import WeightedDraws
+from thermocline.support.precision import cast, to_numpy
+
+LENGTHS = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
+CORRELATED = 0.1  # independent draws for which one of a chain counts
+NUM_ASCENTS = 32  # from draws of the chains
+NUM_CLUSTERS = 15  # components laid along a shape
+NUM_ROUNDS = 4  # of drawing and fitting, after each pilot
+NUM_RESAMPLED = 4096
+
+
+def pilot(seed: int, designer: Designer, design: Design, reporter: Reporter) -> int:
+    """One pilot from the present design; its draws join the pool. Gradients that it took."""
+    evaluate = designer.evaluate
+    base = cast(design.mixture.base(evaluate.target.initial_position), evaluate.precision)
+    method = GibbsTempering()
+    explored = explore(seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter)
+    designer.pool = join_chains(designer.pool, explored)
+    rows = resampled(explored, seed, NUM_ASCENTS)
+    designer.search.admit(designer.search.ascended(rows), "chains")
+    outcome = explored.outcome
+    return int(outcome.draws.num_gradients.sum()) + outcome.warmup_gradients
+
+
+def join_chains(pool: Pool, explored: Exploration) -> Pool:
+    """Draws of chains have the density base(x) N(r(x)) / C, and 1/C is the mean of 1/N over them."""
+    draws, path, law = explored.outcome.draws, explored.path, explored.outcome.tuning.law
+    assert law is not None, "pilots have a law of beta"
+    base, like, log_zeta = to_numpy(path.base), path.target.initial_position, float(path.log_zeta)
+    log_weight = draws.log_weight_base
+    log_constant = np.log(log_weight.size) - np.logaddexp.reduce(log_weight, axis=None)
+
+    def log_density(rows: np.ndarray, log_target: np.ndarray) -> np.ndarray:
+        log_base = log_densities(base, rows, like)
+        return log_base + log_masses(law, log_target - log_zeta - log_base) - log_constant
+
+    rows = draws.position.reshape(-1, draws.position.shape[-1])
+    log_target = np.ravel(draws.log_ratio) + log_zeta + log_densities(base, rows, like)
+    log_target = np.where(np.isfinite(log_target), log_target, -np.inf)
+    return pool.joined_by(rows, log_target, CORRELATED * len(rows), log_density)
+
+
+def shaped(designer: Designer, seed: int) -> StudentMixture:
+    """Components laid along the pool, whatever its shape: arms, rings and necks are no modes."""
+    pool, generator = designer.pool, np.random.default_rng([seed, 0x5BA9])
+    chosen = generator.choice(len(pool.log_target), NUM_RESAMPLED, p=pool.weight)
+    rows = pool.position[chosen]
+    draws = WeightedDraws(rows, np.full(len(rows), 1 / len(rows)), lambda row: row, None)
+    label = cluster(draws, NUM_CLUSTERS, seed, 0)
+    names = np.unique(label)
+    shares = np.array([np.mean(label == name) for name in names])
+    means = np.array([rows[label == name].mean(axis=0) for name in names])
+    offset = rows - means[np.searchsorted(names, label)]
+    covariance = offset.T @ offset / len(rows) + 1e-6 * np.diag(rows.var(axis=0))
+    root = np.linalg.cholesky(covariance)
+    first = StudentMixture.of(means, [root] * len(names), 5.0, np.log(shares))
+    return em_fit_student(first, pool.position, pool.weight)

@@ -1,0 +1,83 @@
+"""A pool of all draws ever made, weighted against the mixture of all proposals (Cornuet et al. 2012).
+
+Nothing that was seen is forgotten. The pool only designs: weights with proposals in the denominator that were fitted to
+the same draws are low, so that estimates use draws made after a proposal was fixed.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and the target's log density there
+
+
+class Pool(NamedTuple):
+    """Draws, the target's log density at each, and the log of the sum of all proposals, each times its number.
+
+    A draw of a chain is less than one: `log_count` is the log of what it counts for.
+    """
+
+    position: np.ndarray
+    log_target: np.ndarray
+    log_proposal: np.ndarray
+    log_count: np.ndarray
+    proposals: tuple[tuple[float, LogDensity], ...]
+
+    @classmethod
+    def empty(cls, dimension: int) -> "Pool":
+        return cls(np.zeros((0, dimension)), np.zeros(0), np.zeros(0), np.zeros(0), ())
+
+    def joined_by(
+        self, position: np.ndarray, log_target: np.ndarray, number: float, log_density: LogDensity
+    ) -> "Pool":
+        """With draws of one more proposal, which counts for so many independent ones."""
+        proposals = (*self.proposals, (number, log_density))
+        old = np.logaddexp(self.log_proposal, np.log(number) + log_density(self.position, self.log_target))
+        terms = [np.log(count) + density(position, log_target) for count, density in proposals]
+        return Pool(
+            np.concatenate([self.position, position]),
+            np.concatenate([self.log_target, log_target]),
+            np.concatenate([old, np.logaddexp.reduce(terms)]),
+            np.concatenate([self.log_count, np.full(len(position), np.log(number / len(position)))]),
+            proposals,
+        )
+
+    @property
+    def log_weight(self) -> np.ndarray:
+        log_weight = self.log_target - self.log_proposal + self.log_count
+        return np.where(np.isfinite(self.log_target), log_weight, -np.inf)
+
+    @property
+    def weight(self) -> np.ndarray:
+        """Weights for the target that sum to one."""
+        log_weight = self.log_weight
+        weight = np.exp(log_weight - log_weight.max())
+        return weight / weight.sum()
+
+    @property
+    def log_evidence(self) -> float:
+        """What the pool says of log Z: a guess, and low."""
+        return float(np.logaddexp.reduce(self.log_weight))
+
+    def share_of(self, log_density: np.ndarray) -> float:
+        """Effective share that draws of a density would have, by all that the pool has seen: what it misses counts.
+
+        One over the mean of target over density under the target; a density's own draws know nothing of what it misses.
+        """
+        log_ratio = self.log_target - self.log_evidence - log_density
+        used = self.weight > 0
+        return float(np.exp(-np.logaddexp.reduce(np.log(self.weight[used]) + log_ratio[used])))
+
+    @property
+    def num_effective(self) -> float:
+        return float(1 / np.sum(self.weight**2)) if np.isfinite(self.log_weight).any() else 0.0
+
+
+def effective_share(log_weight: np.ndarray) -> float:
+    """Kish's effective number of weights, as a share of them; none where all are nothing."""
+    largest = log_weight.max(initial=-np.inf)
+    if not np.isfinite(largest):
+        return 0.0
+    weight = np.exp(log_weight - largest)
+    return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)

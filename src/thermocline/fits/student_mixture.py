@@ -1,0 +1,164 @@
+"""Mixtures of Student's t on ravelled positions, in NumPy: their densities, draws, and expectation maximisation.
+
+The family of the black box: a Gaussian is one component of very many degrees of freedom.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from thermocline.bases import Mixture, StudentT
+from thermocline.support.flat import unravelled
+from thermocline.support.linear import inverse
+
+DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 1000.0])  # to choose from
+NUM_STEPS = 10
+LEAST_WEIGHT = 1e-3  # of a component, so that a place once known goes on being looked at
+LEAST_SIZE = 2.0  # effective draws beyond the dimension, below which a component stays as it is
+JITTER = 1e-12  # of variances, against rounding
+
+
+class StudentMixture(NamedTuple):
+    """Leading axes are over components."""
+
+    mean: np.ndarray
+    scale: np.ndarray  # lower triangular
+    degrees: np.ndarray
+    log_weight: np.ndarray
+
+    @classmethod
+    def of(cls, means: Any, roots: Any, degrees: float, log_weights: Any) -> "StudentMixture":
+        """From roots R of any form, with the scale R Rᵀ."""
+        scales = np.stack([triangular(root) for root in roots])
+        log_weights = np.asarray(log_weights, float)
+        return cls(
+            np.asarray(means), scales, np.full(len(scales), degrees), log_weights - np.logaddexp.reduce(log_weights)
+        )
+
+    @property
+    def size(self) -> int:
+        return len(self.log_weight)
+
+    def joined_by(self, other: "StudentMixture", log_share: float) -> "StudentMixture":
+        """With another that has this share of the whole."""
+        weights = np.concatenate([self.log_weight + np.log1p(-np.exp(log_share)), other.log_weight + log_share])
+        mean, scale, degrees = (np.concatenate(pair) for pair in zip(self[:3], other[:3], strict=True))
+        return StudentMixture(mean, scale, degrees, weights)
+
+    def distances(self, rows: np.ndarray) -> np.ndarray:
+        """Squared, in each component's own scale, (component, row)."""
+        whitenings = inverse(self.scale, np)
+        pairs = zip(self.mean, whitenings, strict=True)
+        return np.stack([np.sum(((rows - mean) @ whitening.T) ** 2, axis=1) for mean, whitening in pairs])
+
+    def log_densities(self, rows: np.ndarray) -> np.ndarray:
+        """Log of weight times density, (component, row)."""
+        return self.log_weight[:, None] + self._log_heights(self.distances(rows))
+
+    def log_density(self, rows: np.ndarray) -> np.ndarray:
+        return np.logaddexp.reduce(self.log_densities(rows), axis=0)
+
+    def _log_heights(self, distances: np.ndarray) -> np.ndarray:
+        degrees, dimension = self.degrees[:, None], self.mean.shape[1]
+        log_determinant = np.sum(np.log(np.diagonal(self.scale, axis1=1, axis2=2)), axis=1)[:, None]
+        return log_student(distances, degrees, dimension) - log_determinant
+
+    def draw(self, generator: np.random.Generator, number: int) -> np.ndarray:
+        """Exact draws, one a row."""
+        counts = generator.multinomial(number, np.exp(self.log_weight - np.logaddexp.reduce(self.log_weight)))
+        parts = []
+        for mean, scale, degrees, count in zip(self.mean, self.scale, self.degrees, counts, strict=True):
+            width = np.sqrt(degrees / generator.chisquare(degrees, (count, 1)))
+            parts.append(mean + width * generator.normal(size=(count, mean.size)) @ scale.T)
+        return generator.permutation(np.concatenate(parts))
+
+    def moments(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and covariance, with the covariance of a component taken for its scale."""
+        weight = np.exp(self.log_weight)
+        mean = weight @ self.mean
+        within = np.einsum("k,kij,klj->il", weight, self.scale, self.scale)
+        offset = self.mean - mean
+        return mean, within + (offset.T * weight) @ offset
+
+    def base(self, like: Any) -> Mixture | StudentT:
+        """As a base on PyTrees like this one; a single component is no mixture."""
+        each = [
+            StudentT(unravelled(mean, like), scale, float(degrees)).prepared()
+            for mean, scale, degrees in zip(self.mean, self.scale, self.degrees, strict=True)
+        ]
+        return each[0] if len(each) == 1 else Mixture.of(each, self.log_weight)
+
+
+def log_student(distances: np.ndarray, degrees: np.ndarray, dimension: int) -> np.ndarray:
+    """Log density of a t of unit scale at these squared distances from its centre."""
+    constant = gammaln(0.5 * (degrees + dimension)) - gammaln(0.5 * degrees) - 0.5 * dimension * np.log(degrees * np.pi)
+    return constant - 0.5 * (degrees + dimension) * np.log1p(distances / degrees)
+
+
+def triangular(root: np.ndarray) -> np.ndarray:
+    """The lower triangle L with L Lᵀ = R Rᵀ: by QR, so that the narrow is not lost beside the wide."""
+    upper = np.linalg.qr(root.T)[1]
+    return (upper * np.where(np.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T
+
+
+def em_fit_student(
+    mixture: StudentMixture, rows: np.ndarray, weights: np.ndarray, *, num_steps: int = NUM_STEPS
+) -> StudentMixture:
+    """The mixture drawn to weighted rows; each component is held where it was by as many draws as dimensions."""
+    used = weights > weights.max() * 1e-8
+    rows, weights = rows[used], weights[used] / weights[used].sum()
+    held = mixture
+    for step in range(num_steps):
+        mixture = _em_step(mixture, held, rows, weights, fits_degrees=step % 3 == 2)
+    return mixture
+
+
+def _em_step(
+    mixture: StudentMixture, held: StudentMixture, rows: np.ndarray, weights: np.ndarray, *, fits_degrees: bool
+) -> StudentMixture:
+    dimension, distances = rows.shape[1], mixture.distances(rows)
+    log_shares = mixture.log_weight[:, None] + mixture._log_heights(distances)
+    shares = weights * np.exp(log_shares - np.logaddexp.reduce(log_shares, axis=0))
+    mass = shares.sum(axis=1)
+    mean, scale, degrees = mixture.mean.copy(), mixture.scale.copy(), mixture.degrees.copy()
+    for k in range(mixture.size):
+        evenly = mass[k] ** 2 / max(np.sum(shares[k] ** 2), 1e-300)
+        size = min(evenly, mass[k] / np.sum(weights**2))  # many small shares of other modes' draws are not many draws
+        if size < dimension + LEAST_SIZE:  # too few to tell its shape: it keeps the one it has
+            continue
+        if fits_degrees:
+            degrees[k] = _degrees(distances[k], shares[k], dimension)
+        pulled = shares[k] * (degrees[k] + dimension) / (degrees[k] + distances[k])
+        trust = size / (size + 2 * dimension)
+        centre = pulled @ rows / pulled.sum()
+        offset, apart = rows - centre, centre - held.mean[k]
+        spread = (offset.T * pulled) @ offset / mass[k]
+        before = held.scale[k] @ held.scale[k].T
+        spread = trust * spread + (1 - trust) * before + trust * (1 - trust) * np.outer(apart, apart)
+        factor = _cholesky(spread)
+        if factor is not None:
+            mean[k], scale[k] = trust * centre + (1 - trust) * held.mean[k], factor
+    log_weight = np.log(np.maximum(mass, LEAST_WEIGHT))
+    return StudentMixture(mean, scale, degrees, log_weight - np.logaddexp.reduce(log_weight))
+
+
+def _degrees(distances: np.ndarray, shares: np.ndarray, dimension: int) -> float:
+    """Of a few numbers, the most likely, with the scale that suits each."""
+    scores = []
+    for degrees in DEGREES:
+        ratio = 1.0
+        for _ in range(3):  # the scale of largest likelihood for this tail, relative to the present one
+            ratio = np.sum(shares * (degrees + dimension) / (degrees + distances / ratio) * distances) / (
+                dimension * shares.sum()
+            )
+        heights = log_student(distances / ratio, degrees, dimension) - 0.5 * dimension * np.log(ratio)
+        scores.append(shares @ heights)
+    return float(DEGREES[np.argmax(scores)])
+
+
+def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
+    try:
+        return np.linalg.cholesky(covariance + JITTER * np.diag(np.diag(covariance)))
+    except np.linalg.LinAlgError:
+        return None

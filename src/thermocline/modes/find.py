@@ -1,0 +1,222 @@
+"""The search for modes: look widely, explain what known modes can, ascend from the rest, go on while it finds."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thermocline.engine.progress import Reporter
+from thermocline.evaluator import Evaluator
+from thermocline.fits.lbfgs import Optima, maximise
+from thermocline.fits.lock_step import Ending
+from thermocline.fits.path_fit import best_along
+from thermocline.modes.looks import EXPLAINED, explained, look
+from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
+from thermocline.records.search import SearchRecord
+
+FEWEST_LOOKS = 2**14  # for each mode, that must have found no other
+MOST_LOOKS = 2**18
+NEGLIGIBLE = 10.0  # nats below the heaviest, of a mode for which nothing more is looked at
+BATCH = 4096
+NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the least explained, and two random samples
+MOST_ROUNDS = 8  # of ascents from the looks of one batch
+MOST_MODES = 64  # beyond which a list is hopeless
+MOST_PEAKS = 128
+BARRIER = 0.5  # nats by which a chord drops between optima that are two modes
+NUM_NEIGHBOURS, ALONG = 8, np.linspace(0, 1, 9)[1:-1]  # chords, and the points at which they are looked at
+MOST_KEPT = 2**15  # unexplained looks that are remembered
+
+
+class Found(NamedTuple):
+    """The optima, how often ascents ended at each, the mode of each, and what the search did.
+
+    Optima along a ridge or a ring are one mode: chords between neighbours hardly drop.
+    """
+
+    peaks: list[Peak]
+    counts: list[int]
+    mode: np.ndarray  # of each, numbered by mass
+    record: SearchRecord
+
+    @property
+    def num_modes(self) -> int:
+        return int(self.mode.max(initial=-1)) + 1
+
+    @property
+    def has_many(self) -> bool:
+        """More modes than a list can hold."""
+        return self.num_modes >= MOST_MODES
+
+
+class Budget(NamedTuple):
+    """What a search may spend, of the evaluator's rows; and whether looks along the user's axes are taken."""
+
+    most_rows: float = np.inf
+    along_axes: bool = True
+
+
+class Search:
+    """A search under way; what it has found explains more and more."""
+
+    def __init__(self, evaluate: Evaluator, generator: np.random.Generator, budget: Budget, reporter: Reporter) -> None:
+        self.evaluate, self.generator, self.budget, self.reporter = evaluate, generator, budget, reporter
+        self.peaks: list[Peak] = []
+        self.counts: list[int] = []
+        self.group: list[int] = []  # of each peak: those of one mode have the same
+        self.rows = self.gradients = np.zeros((0, evaluate.dimension))
+        self.tried = np.zeros(0, bool)
+        self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
+        self.num_random_unexplained = self.num_random_explained = 0
+        self.share_unexplained = 1.0
+
+    @classmethod
+    def resumed(
+        cls, evaluate: Evaluator, generator: np.random.Generator, budget: Budget, reporter: Reporter, found: Found
+    ) -> "Search":
+        """A search that knows what an earlier one found."""
+        search = cls(evaluate, generator, budget, reporter)
+        search.peaks, search.counts, record = list(found.peaks), list(found.counts), found.record
+        search.group = found.mode.tolist()
+        search.num_looks, search.num_ascents, search.num_lost = record[:3]
+        search.share_unexplained, search.looks_at_last = record.share_unexplained, 0
+        search.num_random_unexplained, search.num_random_explained = record[4:6]
+        return search
+
+    def first(self, starts: np.ndarray) -> None:
+        """Ascend from where the user starts; where that ends at no optimum, fit along the way."""
+        ends = maximise(self.evaluate, starts, keep_paths=True)
+        self.admit(ends, "start")
+        if not self.peaks:
+            fits = [best_along(self.generator, self.evaluate, path) for path in ends.path]
+            usable = [fit for fit in fits if fit is not None]
+            if usable:
+                best = max(usable, key=lambda fit: fit.score)
+                top = int(np.argmax(ends.log_density))
+                peak = peak_of(best.location, ends.log_density[top], best.root, "path")
+                self.note([peak._replace(log_mass=best.log_mass, highest=ends.position[top])])
+
+    def go_on(self) -> None:
+        """Look and ascend until as much has been looked at since the last new mode as before it, and enough."""
+        while self.peaks and not self.is_over():
+            self.look(int(min(BATCH, self.budget.most_rows - self.evaluate.num_rows)))
+            for _ in range(MOST_ROUNDS):
+                is_dear = self.ascent_rows > self.num_looks + BATCH  # ascents may cost as much as looking does
+                if is_dear or not self.ascend() or self.is_full():
+                    break
+            self.reporter.advance(1, 0)
+
+    def is_over(self) -> bool:
+        since = self.num_looks - self.looks_at_last
+        least = self.peaks[0].log_mass - NEGLIGIBLE
+        heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
+        is_settled = since >= max(FEWEST_LOOKS * heavy, self.looks_at_last if heavy > 1 else 0)
+        is_spent = self.num_looks >= MOST_LOOKS or self.evaluate.num_rows >= self.budget.most_rows
+        return is_settled or is_spent or self.is_full()
+
+    def is_full(self) -> bool:
+        return len(set(self.group)) >= MOST_MODES or len(self.peaks) >= MOST_PEAKS
+
+    def look(self, number: int) -> None:
+        """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
+        rows = look(self.generator, self.peaks, max(number, 16), along_axes=self.budget.along_axes)
+        values, gradients = self.evaluate(rows)
+        usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
+        self.num_looks += len(rows)
+        rows, gradients = rows[usable], gradients[usable]
+        is_explained = explained(rows, gradients, self.peaks) > EXPLAINED
+        self.share_unexplained = float(np.mean(~is_explained)) if len(rows) else 1.0
+        self.rows = np.concatenate([self.rows, rows[~is_explained]])[-MOST_KEPT:]
+        self.gradients = np.concatenate([self.gradients, gradients[~is_explained]])[-MOST_KEPT:]
+        self.tried = np.concatenate([self.tried, np.zeros(int(np.sum(~is_explained)), bool)])[-MOST_KEPT:]
+        self.explained_rows = rows[is_explained]
+
+    def ascend(self) -> bool:
+        """One round of ascents, and whether it found a new mode."""
+        cosine = explained(self.rows, self.gradients, self.peaks)
+        left = np.flatnonzero(~self.tried & (cosine < EXPLAINED))
+        least = left[np.argsort(cosine[left], kind="stable")[:NUM_LEAST]]
+        random = self.generator.choice(left, min(NUM_RANDOM, len(left)), replace=False)
+        others = self.generator.permutation(self.explained_rows)[:NUM_EXPLAINED]
+        self.explained_rows = self.explained_rows[:0]
+        picked = np.concatenate([random, np.setdiff1d(least, random)]).astype(int)
+        self.tried[picked] = True
+        starts = np.concatenate([self.rows[picked], others])
+        if not len(starts):
+            return False
+        ends = self.ascended(starts)
+        is_new = self.admit(ends, "look")
+        if not is_new:
+            has_arrived = home_of(ends.position, self.peaks) >= 0
+            self.num_random_unexplained += int(has_arrived[: len(random)].sum())
+            self.num_random_explained += int(has_arrived[len(picked) :].sum())
+        return is_new
+
+    def ascended(self, starts: np.ndarray) -> Optima:
+        """Where ascents end, in the metric of the heaviest mode; those not home go on until they know better."""
+        before = self.evaluate.num_rows
+        ends = maximise(self.evaluate, starts, root=self.peaks[0].root, confirms=False)
+        away = np.flatnonzero((home_of(ends.position, self.peaks) < 0) & (ends.ending != Ending.LOST))
+        if len(away):
+            more = maximise(self.evaluate, ends.position[away])
+            for leaf, new in zip(ends[:4], more[:4], strict=True):
+                leaf[away] = new
+            ends = ends._replace(metric=more.metric)
+        self.ascent_rows += self.evaluate.num_rows - before
+        return ends
+
+    def admit(self, ends: Optima, found_by: str) -> bool:
+        """Count the ends at known modes, and take in new ones; saddles are pushed off once."""
+        new, pushed = admitted(self.evaluate, ends, self.peaks, found_by, MOST_PEAKS)
+        if len(pushed):
+            more = maximise(self.evaluate, pushed, root=self.peaks[0].root if self.peaks else None)
+            new += admitted(self.evaluate, more, [*self.peaks, *new], found_by, MOST_PEAKS)[0]
+        num_modes = self.note(new)
+        home = home_of(ends.position, self.peaks)
+        self.num_ascents += len(home)
+        self.num_lost += int(np.sum((home < 0) | (ends.ending == Ending.LOST)))
+        for place in home[home >= 0]:
+            self.counts[place] += 1
+        return num_modes > 0
+
+    def note(self, new: list[Peak]) -> int:
+        """Take new optima in, the heaviest first, and how many new modes they are; looks count anew from these."""
+        before = len(set(self.group))
+        for peak in new:
+            joined = {self.group[i] for i in self.neighbours(peak)}
+            own = max(self.group, default=-1) + 1
+            self.group = [own if group in joined else group for group in self.group] + [own]
+            self.peaks, self.counts = [*self.peaks, peak], [*self.counts, 0]
+        number = len(set(self.group)) - before
+        if number > 0:
+            self.looks_at_last = self.num_looks
+            self.num_random_unexplained = self.num_random_explained = 0
+        order = sorted(range(len(self.peaks)), key=lambda i: -self.peaks[i].log_mass)
+        self.peaks, self.counts = [self.peaks[i] for i in order], [self.counts[i] for i in order]
+        self.group = [self.group[i] for i in order]
+        return number
+
+    def neighbours(self, peak: Peak) -> list[int]:
+        """The known optima from which a chord to this one hardly drops."""
+        if not self.peaks:
+            return []
+        tops = np.array([other.highest for other in self.peaks])
+        nearest = np.argsort(peak.distance(tops), kind="stable")[:NUM_NEIGHBOURS]
+        chords = peak.highest + ALONG[:, None, None] * (tops[nearest] - peak.highest)
+        lowest = self.evaluate.values(chords).min(axis=0)
+        heights = np.array([min(self.peaks[i].log_density, peak.log_density) for i in nearest])
+        return nearest[lowest > heights - BARRIER].tolist()
+
+    def found(self) -> Found:
+        volumes = [peak.log_volume for peak in self.peaks]
+        cut = "max_evaluations" if self.evaluate.num_rows >= self.budget.most_rows else ""
+        record = SearchRecord(
+            self.num_looks,
+            self.num_ascents,
+            self.num_lost,
+            self.share_unexplained,
+            self.num_random_unexplained,
+            self.num_random_explained,
+            float(np.ptp(volumes)) if volumes else 0.0,
+            cut,
+        )
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(self.group))}
+        return Found(self.peaks, self.counts, np.array([numbers[group] for group in self.group], int), record)

@@ -1,0 +1,94 @@
+"""A local fit for every mode: where it is highest, its shape in the target's own units, and its mass."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from thermocline.evaluator import Evaluator
+from thermocline.fits.curvature import Curvature, are_optima, curvature_at
+from thermocline.fits.lbfgs import Optima
+
+SAME = 0.3  # deviations, and as many times the fourth root of the dimension, between ends that are one optimum
+BENT_UP = 0.05  # curvature, in units of its own size, at which an end is a saddle
+PUSHES = np.array([-3.0, -1.0, 1.0, 3.0])  # deviations along the worst direction of a saddle
+MOST_SADDLES = 8  # pushed off in one go
+
+
+class Peak(NamedTuple):
+    """A Gaussian about an optimum: covariance R Rᵀ, and the log of the mass it stands for.
+
+    Where there is no optimum (an edge, a density without bound) it is the best fit along an ascent, with the mass that
+    its draws found, and `highest` is where the ascent ended.
+    """
+
+    location: np.ndarray
+    log_density: float
+    root: np.ndarray  # R
+    whitening: np.ndarray  # its inverse
+    log_volume: float
+    log_mass: float
+    highest: np.ndarray
+    found_by: str
+
+    def distance(self, rows: np.ndarray) -> np.ndarray:
+        """From the optimum, in its own deviations."""
+        return np.linalg.norm((rows - self.location) @ self.whitening.T, axis=-1)
+
+
+def peak_of(location: np.ndarray, log_density: float, root: np.ndarray, found_by: str) -> Peak:
+    """An optimum with the covariance of its curvature by its root, and Laplace's mass."""
+    log_volume = float(np.linalg.slogdet(root)[1] + 0.5 * len(location) * np.log(2 * np.pi))
+    height = float(log_density)
+    return Peak(location, height, root, np.linalg.inv(root), log_volume, height + log_volume, location, found_by)
+
+
+def home_of(rows: np.ndarray, peaks: list[Peak]) -> np.ndarray:
+    """The known mode at which each end of an ascent lies, in that one's own units; -1 for none.
+
+    Ends at an edge, or of a density without bound, are at home anywhere within the reach of the fit along the way.
+    """
+    if not peaks:
+        return np.full(len(rows), -1)
+    size = rows.shape[1]
+    limits = [SAME * (1 + size**0.25) if peak.highest is peak.location else 2 + np.sqrt(size) for peak in peaks]
+    distances = np.stack([peak.distance(rows) / limit for peak, limit in zip(peaks, limits, strict=True)], axis=1)
+    nearest = np.argmin(distances, axis=1)
+    return np.where(distances[np.arange(len(rows)), nearest] < 1, nearest, -1)
+
+
+def admitted(
+    evaluate: Evaluator, ends: Optima, peaks: list[Peak], found_by: str, most: int
+) -> tuple[list[Peak], np.ndarray]:
+    """New peaks among the ends of ascents, highest first, and starts that push off from saddles met on the way."""
+    new: list[Peak] = []
+    pushed: list[np.ndarray] = []
+    for i in np.argsort(-np.where(np.isfinite(ends.log_density), ends.log_density, -np.inf), kind="stable"):
+        if len(peaks) + len(new) >= most or not np.isfinite(ends.log_density[i]):
+            break
+        if home_of(ends.position[[i]], [*peaks, *new])[0] >= 0:
+            continue
+        curvature = curvature_at(evaluate, ends.position[[i]], deviations=guessed_deviations(ends, peaks))
+        if not curvature.is_usable[0]:
+            continue
+        if is_saddle(curvature):
+            pushed += list(pushes(ends.position[i], curvature)) if len(pushed) < MOST_SADDLES * len(PUSHES) else []
+        elif are_optima(curvature, ends.gradient[[i]])[0]:
+            new.append(peak_of(ends.position[i], float(ends.log_density[i]), curvature.roots()[0], found_by))
+    starts = np.array(pushed).reshape(-1, ends.position.shape[1])
+    return new, starts
+
+
+def guessed_deviations(ends: Optima, peaks: list[Peak]) -> np.ndarray | None:
+    """What steps of differences may begin with: the metric of the ascents, else that of the highest peak."""
+    if ends.deviations is not None:
+        return ends.deviations
+    return 1 / np.linalg.norm(peaks[0].whitening, axis=0) if peaks else None
+
+
+def is_saddle(curvature: Curvature) -> bool:
+    return bool(curvature.values[0, 0] < -BENT_UP * np.abs(curvature.values[0]).max())
+
+
+def pushes(position: np.ndarray, curvature: Curvature) -> np.ndarray:
+    """Places both ways along the direction in which the density bends up."""
+    return position + PUSHES[:, None] * curvature.roots()[0][:, 0]
