@@ -74,6 +74,7 @@ def sample(
         target, chosen = cast((target, chosen), precision)
         check_target(target)
         timer, evaluate = Timer(), Evaluator(target, precision)
+        target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
             fit = (
                 find_base(evaluate, seed, target_error or TARGET_ERROR, reporter)
