@@ -54,7 +54,8 @@ class Drawn:
         rows = self.blocks.rows(block)
         for row in range(rows.stop - rows.start):
             own = [fields for is_active, fields in parts if is_active[row]]
-            yield tuple(np.concatenate([field[row] for field in leaves], axis=1) for leaves in zip(*own, strict=True))
+            whole = (np.concatenate([field[row] for field in leaves], axis=1) for leaves in zip(*own, strict=True))
+            yield tuple(map(np.ascontiguousarray, whole))  # then sums round alike, whatever the draws were read from
 
     def of_target(self, target: int) -> Draws:
         """The draws of one target, (chain, draw)."""
