@@ -1,4 +1,4 @@
-"""One engine: a target alone is `sample`'s run, and company, place, rest, runners and kills change none of its draws."""
+"""One engine: a target alone is `sample`'s run; company, place, rest, runners and kills change none of its draws."""
 
 import random
 import signal

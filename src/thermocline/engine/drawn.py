@@ -79,8 +79,8 @@ class Drawn:
 
 
 def by_chain(buffer: Draws, count: int) -> Draws:
-    """The first `count` rows of a buffer (target, row, chain), as NumPy with leading axes (target, chain, draw)."""
-    return Draws(*(np.moveaxis(np.array(np.asarray(leaf)[:, :count]), 1, 2) for leaf in buffer))
+    """The first `count` rows of a buffer (row, target, chain), as NumPy with leading axes (target, chain, draw)."""
+    return Draws(*(np.moveaxis(np.array(np.asarray(leaf)[:count]), 0, 2) for leaf in buffer))
 
 
 def no_draws(like: Draws, num_targets: int, num_kept: int) -> Draws:

@@ -105,7 +105,8 @@ def explore_batch(
     blocks = Blocks(len(paths), pace.block_size)
     prepared = prepared_in_blocks(keys[:, 0], paths, blocks, lengths.num_chains)
     paths, before, num_warmup = prepared.paths, [], lengths.num_warmup
-    tuning, store = first_tuning(method.pilot or method, prepared.metric, prepared.log_ratio), checkpoint(paths)
+    begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
+    tuning, store = first_tuning(begins, prepared.metric, prepared.log_ratio), checkpoint(paths)
 
     def begun(method: Method, tuning: Tuning, keys_run: jax.Array) -> Batch:
         """The chains at their starts."""
@@ -127,8 +128,8 @@ def explore_batch(
         before.append(run(shared, method, begun(method, tuning, own), plan, pace, runner, part, reporter))
         return before[-1].tuning
 
-    if method.pilot is not None:
-        tuning = tuned(method, learn(method.pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning)
+    if method.pilot is not None and num_warmup > 0:
+        tuning = tuned(method, learn(method.pilot, tuning, num_warmup, "pilot"))
     num_warmup = int(method.own_warmup * num_warmup)
     for index in range(0 if method.is_sized or num_warmup == 0 else MOST_REHEARSALS):
         measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")

@@ -63,33 +63,33 @@ def advance(
     capacity: int,
     mesh: Mesh,
 ) -> tuple[Any, Draws]:
-    """`num_steps` steps of every chain, recorded in the first rows of a buffer (target, row, chain).
+    """`num_steps` steps of every chain, recorded in the first rows of a buffer (row, target, chain).
 
     The number of steps is traced, so that one program serves warm-up, sampling and every chunk size; a step's keys
     depend on its number, target and chain alone, so that chunks and company do not change the draws. Trajectory
     lengths come from one key that all share: otherwise all would wait for the longest.
     """
 
-    def of_target(method: Method, chains: Any, path: Path, tuning: Tuning, key: Any, states: Any) -> Any:
-        chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
+    def local(method: Method, paths: Paths, tuning: Tuning, keys: Any, chains: Any, states: Any) -> Any:
+        chain_keys = jax.vmap(lambda key: jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains))(keys)
 
         def step_all(step: jax.Array, states: Any) -> tuple[Any, Draws]:
-            own = jax.vmap(lambda key: jax.random.fold_in(key, step))(chain_keys)
             shared = jax.random.fold_in(jax.random.fold_in(shared_key, step), 2**31)
-            return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
+
+            def of_target(path: Path, tuning: Tuning, keys: jax.Array, states: Any) -> tuple[Any, Draws]:
+                own = jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)
+                return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
+
+            return paths.map(of_target, tuning, chain_keys, states)
 
         def body(i: jax.Array, carry: tuple[Any, Draws]) -> tuple[Any, Draws]:
             states, buffer = carry
             states, draw = step_all(first_step + i, states)
-            set_row = lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, i, 0)  # noqa: E731
-            return states, jax.tree.map(set_row, buffer, draw)
+            return states, jax.tree.map(lambda rows, row: rows.at[i].set(row), buffer, draw)
 
         shapes = jax.eval_shape(step_all, first_step, states)[1]
         buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(0, num_steps, body, (states, buffer))
-
-    def local(method: Method, paths: Paths, tuning: Tuning, keys: Any, chains: Any, states: Any) -> Any:
-        return paths.map(partial(of_target, method, chains), tuning, keys, states)
 
     everywhere, by_lane = PartitionSpec(), _by_lane(mesh)
     is_single = block.paths.is_single
@@ -105,7 +105,7 @@ def advance(
             PartitionSpec("chains") if is_single else everywhere,
             by_lane,
         ),
-        out_specs=(by_lane, PartitionSpec(None, None, "chains") if is_single else by_lane),
+        out_specs=(by_lane, PartitionSpec(None, *by_lane)),
         check_vma=False,
     )
     return spread(method, block.paths, block.tuning, block.keys, block.chains, block.states)

@@ -13,12 +13,14 @@ from jax.flatten_util import ravel_pytree
 from thermocline.api_many import sample_many
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.engine.batch import Paths, at
+from thermocline.estimators.batches import batches_of_groups
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.annealed_importance import check_annealed
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Mover
 from thermocline.opinions.bidirectional import log_mean, reverse_run
 from thermocline.paths import Path
+from thermocline.records import Estimate
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import Runs, weights
 from thermocline.support.errors import ThermoclineError
@@ -148,10 +150,15 @@ def _reverse_group(
     return paths.map(of_target, seeds, tuning, positions)
 
 
+def _log_mean(log_weight: np.ndarray) -> Estimate:
+    """Of runs that are all independent of each other."""
+    return log_mean(log_weight, batches_of_groups(log_weight.shape[0], log_weight.shape[1], 1))
+
+
 def _sandwiches(forward: ManyResults, reverse: np.ndarray, seconds: float) -> ManySandwiches:
     log_zeta, up = forward.runs.known.log_zeta, weights(forward.runs, forward.index)
-    lower = [log_mean(of_target) for of_target, *_ in up]
-    upper = [log_mean(of_target[None]) for of_target in reverse]
+    lower = [_log_mean(of_target) for of_target, *_ in up]
+    upper = [_log_mean(of_target[None]) for of_target in reverse]
     return ManySandwiches(
         np.array([side.value for side in lower]) + log_zeta,
         log_zeta - np.array([side.value for side in upper]),
