@@ -100,50 +100,79 @@ def explore_batch(
 
     A method with a pilot is warmed up by it first; one whose sizes are not given then rehearses to find them.
     """
-    shared_start, shared_run = keys_of(np.array([seed], np.uint32))[0, 1:]
-    keys = keys_of(seeds)
     blocks = Blocks(len(paths), pace.block_size)
-    prepared = prepared_in_blocks(keys[:, 0], paths, blocks, lengths.num_chains)
-    paths, before, num_warmup = prepared.paths, [], lengths.num_warmup
+    prepared = prepared_in_blocks(keys_of(seeds)[:, 0], paths, blocks, lengths.num_chains)
+    walk = Walk(seed, seeds, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
+    num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
     begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
-    tuning, store = first_tuning(begins, prepared.metric, prepared.log_ratio), checkpoint(paths)
-
-    def begun(method: Method, tuning: Tuning, keys_run: jax.Array) -> Batch:
-        """The chains at their starts."""
-        parts = [
-            to_numpy(start(keys[rows, 1], method, paths.take(rows), at(tuning, rows), prepared.starts[rows]))
-            for rows in map(blocks.rows, range(len(blocks)))
-        ]
-        chains = np.arange(lengths.num_chains, dtype=np.uint32)
-        return Batch(paths, tuning, joined(parts), keys_run, chains)
-
-    def planned(num_warmup: int, num_draws: int, most_draws: int, stop: Any = None) -> RunPlan:
-        return RunPlan(num_warmup, num_draws, most_draws, stop, prepared.is_usable, not paths.is_single)
-
-    def learn(method: Method, tuning: Tuning, num_warmup: int, name: str) -> Tuning:
-        """The tuning after a warm-up whose draws are not used."""
-        number = 1 + len(before)
-        own, shared = _folded(keys[:, 1], number), jax.random.fold_in(shared_start, number)
-        part, plan = None if store is None else store.aside(name), planned(num_warmup, 1, 1)
-        before.append(run(shared, method, begun(method, tuning, own), plan, pace, runner, part, reporter))
-        return before[-1].tuning
-
+    tuning = first_tuning(begins, prepared.metric, prepared.log_ratio)
     if method.pilot is not None and num_warmup > 0:
-        tuning = tuned(method, learn(method.pilot, tuning, num_warmup, "pilot"))
+        before.append(walk.learn(method.pilot, tuning, num_warmup, len(before), "pilot"))
+        tuning = tuned(method, before[-1].tuning)
     num_warmup = int(method.own_warmup * num_warmup)
     for index in range(0 if method.is_sized or num_warmup == 0 else MOST_REHEARSALS):
-        measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")
-        tuning = tuned(method, measured)
-        if tuning is measured:
+        length = max(int(REHEARSAL * num_warmup), 1)
+        before.append(walk.learn(method, tuning, length, len(before), f"rehearsal-{index}"))
+        tuning = tuned(method, before[-1].tuning)
+        if tuning is before[-1].tuning:
             break
-    support = _support(keys[:, 0], prepared, blocks, tuning)
-    stop = stopping_rule(lengths, np.ravel(paths.path.log_zeta), support)
-    plan = planned(num_warmup, lengths.num_draws, lengths.num_draws if stop is None else lengths.most_draws, stop)
-    outcomes = run(shared_run, method, begun(method, tuning, keys[:, 2]), plan, pace, runner, store, reporter)
+    support = _support(keys_of(seeds)[:, 0], prepared, blocks, tuning)
+    outcomes = walk.sample(method, tuning, num_warmup, support)
     for learning in before:
         outcomes = _with_pilot(outcomes, learning)
     of_base = (prepared.positions, prepared.log_ratio) if paths.is_single else ()
     return Explorations(paths, seeds, outcomes, prepared.num_bad, support, *of_base)
+
+
+class Walk(NamedTuple):
+    """What the runs of one exploration share: a pilot's, rehearsals, and the one whose draws are kept."""
+
+    seed: int
+    seeds: np.ndarray
+    prepared: Prepared
+    lengths: Lengths
+    pace: Pace
+    reporter: Reporter
+    store: Checkpoint | None
+    runner: Runner
+
+    def learn(self, method: Method, tuning: Tuning, num_warmup: int, number: int, name: str) -> Outcomes:
+        """A warm-up whose draws are not used, the `number`th."""
+        own, shared = (_folded(keys_of(seeds)[:, 1], 1 + number) for seeds in (self.seeds, self._shared))
+        store = None if self.store is None else self.store.aside(name)
+        return self._run(method, tuning, own, shared[0], self._plan(num_warmup, 1, 1), store)
+
+    def sample(self, method: Method, tuning: Tuning, num_warmup: int, support: np.ndarray) -> Outcomes:
+        """The run itself."""
+        own, shared = (keys_of(seeds)[:, 2] for seeds in (self.seeds, self._shared))
+        stop = stopping_rule(self.lengths, np.ravel(self.prepared.paths.path.log_zeta), support)
+        most_draws = self.lengths.num_draws if stop is None else self.lengths.most_draws
+        plan = self._plan(num_warmup, self.lengths.num_draws, most_draws, stop)
+        return self._run(method, tuning, own, shared[0], plan, self.store)
+
+    @property
+    def _shared(self) -> np.ndarray:
+        """The seed of what all targets share."""
+        return np.array([self.seed], np.uint32)
+
+    def _plan(self, num_warmup: int, num_draws: int, most_draws: int, stop: Any = None) -> RunPlan:
+        is_single = self.prepared.paths.is_single
+        return RunPlan(num_warmup, num_draws, most_draws, stop, self.prepared.is_usable, not is_single)
+
+    def _run(
+        self, method: Method, tuning: Tuning, keys: jax.Array, shared: jax.Array, plan: RunPlan, store: Any
+    ) -> Outcomes:
+        """From the chains' starts, which are made a block at a time."""
+        paths, blocks = self.prepared.paths, Blocks(len(self.seeds), self.pace.block_size)
+        starts, first = keys_of(self.seeds)[:, 1], self.prepared.starts
+        states = joined(
+            [
+                to_numpy(start(starts[rows], method, paths.take(rows), at(tuning, rows), first[rows]))
+                for rows in map(blocks.rows, range(len(blocks)))
+            ]
+        )
+        batch = Batch(paths, tuning, states, keys, np.arange(self.lengths.num_chains, dtype=np.uint32))
+        return run(shared, method, batch, plan, self.pace, self.runner, store, self.reporter)
 
 
 def prepared_in_blocks(keys: jax.Array, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.engine.batch import Paths
-from thermocline.methods import Method
+from thermocline.methods import Method, method_fingerprint
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Target, check_position, named_leaves
@@ -74,7 +74,7 @@ def marks_of(paths: Paths, method: Method) -> dict[str, str]:
         "data": fingerprint.of_arrays(paths.path.target.data),
         "base": fingerprint.of_arrays(paths.path.base),
         "log zeta": fingerprint.of_arrays(paths.path.log_zeta),
-        "method": fingerprint.of_method(method),
+        "method": method_fingerprint(method),
         "number of devices": str(jax.device_count()),
         "version": version("thermocline"),
     }

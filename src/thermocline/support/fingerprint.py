@@ -25,9 +25,3 @@ def of_function(function: Any, *arguments: Any) -> str:
     closed = jax.make_jaxpr(function)(*arguments)
     digest = hashlib.sha256(ADDRESS.sub("", str(closed.jaxpr)).encode())
     return hashlib.sha256((digest.hexdigest() + of_arrays(closed.consts)).encode()).hexdigest()[:16]
-
-
-def of_method(method: Any) -> str:
-    """Hash of a method's options, and of the one that may be a user's function and is not drawn from."""
-    control_map = getattr(method, "control_map", None)
-    return of_arrays(method) + ("" if control_map is None else of_function(control_map, 0.5))
