@@ -25,8 +25,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import thermocline as tc
 from benchmarks.boltzmann import relaxation
 from benchmarks.common import ratio, take_turns
-from thermocline.engine.prepare import draw_base
-from thermocline.engine.program import advance, chain_mesh, start
+from thermocline.engine.batch import Batch, Paths
+from thermocline.engine.prepare import draw_bases
+from thermocline.engine.program import advance, first_tuning, mesh_of, start
 from thermocline.movers import metric_of
 from thermocline.paths import Path as TemperedPath
 from thermocline.support.precision import cast
@@ -66,14 +67,14 @@ def make_path() -> TemperedPath:
 
 def program_of(candidate: Candidate, path: TemperedPath) -> tuple[Any, int]:
     """The compiled loop of this method from its start, and the gradients it takes."""
-    key, method = jax.random.key(0), cast(candidate.method, "float64")
-    positions, log_ratio = draw_base(key, path, 256)
-    tuning = method.initial_tuning(metric_of(np.full(path.dimension, 3.0)), np.asarray(log_ratio))
-    states = start(key, method, path, tuning, positions[: candidate.num_chains])
-    mesh = chain_mesh(candidate.num_chains, path)
-    program = partial(
-        advance, key, method, path, tuning, states, 0, candidate.num_steps, capacity=candidate.num_steps, mesh=mesh
-    )
+    key, method, paths = jax.random.key(0), cast(candidate.method, "float64"), Paths.of_one(path)
+    positions, log_ratio = draw_bases(key[None], paths, 256)
+    metric = jax.tree.map(lambda leaf: leaf[None], metric_of(np.full(path.dimension, 3.0)))
+    tuning = first_tuning(method, metric, np.asarray(log_ratio))
+    states = start(key[None], method, paths, tuning, positions[:, : candidate.num_chains])
+    batch = Batch(paths, tuning, states, key[None], np.arange(candidate.num_chains, dtype=np.uint32))
+    num_steps = candidate.num_steps
+    program = partial(advance, key, method, batch, 0, num_steps, capacity=num_steps, mesh=mesh_of(batch))
     return program, int(program()[1].num_gradients.sum())
 
 

@@ -99,10 +99,10 @@ def run_bounds(problem: Problem, num_temperatures: int) -> dict[str, np.ndarray]
 def run_annealed(problem: Problem, num_temperatures: int) -> dict[str, np.ndarray]:
     """Log p of each image from the mean weight of annealed runs, and its error."""
     results = sample(problem, annealed(num_temperatures), 4, 0, NUM_ANNEALED // 4)
-    log_weights = results.runs.draws.log_weight_target.reshape(len(results), -1).astype(float)
+    log_weights = results.stacked("log_weight_target").reshape(len(results), -1).astype(float)
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     error = weights.std(axis=1, ddof=1) / weights.mean(axis=1) / np.sqrt(NUM_ANNEALED)
-    value = logsumexp(log_weights, axis=1) - np.log(NUM_ANNEALED) + results.runs.log_zeta
+    value = logsumexp(log_weights, axis=1) - np.log(NUM_ANNEALED) + results.runs.known.log_zeta
     return {"value": value, "error": error, "seconds": np.array(sampling_seconds(results))}
 
 
@@ -110,9 +110,9 @@ def run_chains(problem: Problem, method: Any, num_repeats: int, num_draws: int) 
     """Log p of each image (image, chain, prefix) from the first draws of each chain; and chains cut and pooled."""
     num_warmup = num_draws // 4 if isinstance(getattr(method, "law", None), tc.Learned) else 0
     results = sample(problem, method, num_repeats, num_warmup, num_draws)
-    draws, log_zeta = results.runs.draws, results.runs.log_zeta
+    log_zeta = results.runs.known.log_zeta
     counts = prefixes(num_draws)
-    pair = [weights.astype(float) for weights in (draws.log_weight_target, draws.log_weight_base)]
+    pair = [results.stacked(name).astype(float) for name in ("log_weight_target", "log_weight_base")]
     above, below = (np.logaddexp.accumulate(weights, axis=2)[:, :, counts - 1] for weights in pair)
     short = num_draws // num_repeats
     above_all, below_all = (
@@ -122,7 +122,7 @@ def run_chains(problem: Problem, method: Any, num_repeats: int, num_draws: int) 
         "value": above - below + log_zeta[:, None, None],
         "pooled": above_all - below_all + log_zeta,  # as many draws as one chain, from all of them
         "num_draws": counts,
-        "acceptance": np.array(draws.acceptance.mean()),
+        "acceptance": np.array(results.stacked("acceptance").mean()),
         "seconds": np.array(sampling_seconds(results)),
         "warmup_seconds": np.array(sum(seconds_of(results, phase) for phase in ("ramp", "warmup", "adapt"))),
     }
@@ -152,7 +152,7 @@ def group_of(problem: Problem) -> int:
 
 
 def seconds_of(results: tc.ManyResults, phase: str) -> float:
-    return getattr(results.settings.seconds, phase)
+    return getattr(results.runs.seconds, phase)
 
 
 def sampling_seconds(results: tc.ManyResults) -> float:

@@ -2,6 +2,7 @@
 
 from thermocline import experimental
 from thermocline.api import extend, sample
+from thermocline.api_many import sample_many
 from thermocline.auto import (
     fit_advi,
     fit_auto,
@@ -15,7 +16,6 @@ from thermocline.auto import (
 )
 from thermocline.bases import Base, BaseFit, Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
 from thermocline.frontends import from_numpy, from_numpyro, from_pymc, from_stan
-from thermocline.many import ManyResults, ManySandwiches, bidirectional_many, sample_many
 from thermocline.methods import (
     AnnealedImportance,
     GibbsTempering,
@@ -28,11 +28,13 @@ from thermocline.methods import (
 )
 from thermocline.movers import HMC, NUTS
 from thermocline.opinions.bidirectional import Sandwich, bidirectional, validate
+from thermocline.opinions.bidirectional_many import ManySandwiches, bidirectional_many
 from thermocline.opinions.cross_check import CrossCheck, cross_check
 from thermocline.opinions.path_sampling import count_based_evidence, thermodynamic_integration
 from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
 from thermocline.records import Estimate, Mode
 from thermocline.results.compare import Comparison, compare
+from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.results.saved import load
 from thermocline.support.errors import CheckpointError, ThermoclineError, ThermoclineWarning

@@ -47,6 +47,7 @@ class Target:
     observed: tuple[str, ...] = static(default=())  # which of the data are observations: what models must share
     log_likelihood: Callable[[Any, Any], dict[str, Any]] | None = static(default=None)  # of (position, data)
     host: Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]] | None = static(default=None)
+    known_modes: Any = None  # positions where modes are known or suspected: the search for modes starts there too
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:

@@ -11,7 +11,8 @@ import thermocline as tc
 from tests.frontends.conjugate import CASES, stan_target
 from tests.frontends.test_conjugate import NO_COMPILER
 from thermocline.bases import check_base
-from thermocline.engine.prepare import draw_base
+from thermocline.engine.batch import Paths
+from thermocline.engine.prepare import draw_bases
 from thermocline.paths import Path
 from thermocline.results.assemble import of_observations
 from thermocline.support.precision import cast, computing_in
@@ -135,7 +136,7 @@ def test_the_prior_is_a_normalised_base(sampled):
         inner = tc.Target(cast(narrow, "float64").log_density, target.initial_position)
         path = Path(inner, cast(target.prior, "float64"), jnp.asarray(0.0))
         check_base(path.base, path.target.initial_position)
-        ratio = np.exp(np.asarray(draw_base(jax.random.key(3), path, 4000)[1]))
+        ratio = np.exp(np.asarray(draw_bases(jax.random.key(3)[None], Paths.of_one(path), 4000)[1]))
     error = ratio.std() / np.sqrt(ratio.size)
     assert error < 0.06
     assert abs(ratio.mean() - 1) < 4 * error

@@ -129,3 +129,17 @@ def test_a_limit_on_evaluations_is_kept_and_said():
 def test_looks_of_one_seed_are_the_same():
     first, second = (search_of(THREE, seed=3) for _ in range(2))
     assert jax.tree.map(float, first.record[:4]) == jax.tree.map(float, second.record[:4])
+
+
+def needle(x):
+    """A mode of a ten-thousandth of the volume, far from where looks go."""
+    return jnp.logaddexp(norm.logpdf(x).sum(), norm.logpdf(x, 3e6, 0.1).sum())
+
+
+def test_known_modes_and_draws_of_a_prior_join():
+    blind = search_of(tc.Target(needle, np.zeros(2)))
+    assert blind.num_modes == 1
+    told = search_of(tc.Target(needle, np.zeros(2), known_modes=[np.array([3e6, 3e6 - 1.0])]))
+    assert told.num_modes == 2
+    prior = tc.Gaussian.diagonal(np.full(2, 3e6), 2.0)
+    assert search_of(tc.Target(needle, np.zeros(2), prior=prior)).num_modes == 2

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import thermocline as tc
-from thermocline.engine.progress import running_answer
+from thermocline.engine.batch import Blocks
+from thermocline.engine.drawn import Chunk, Drawn
+from thermocline.engine.figures import running_answer
 from thermocline.records import Draws
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
@@ -54,6 +56,11 @@ def test_the_running_answer_is_the_evidence_so_far():
     stages = np.zeros((2, 40, 2, 0))
     rest = zeros, zeros, zeros, zeros, zeros, stages, zeros
     draws = Draws(zeros[..., None], zeros, weights, weights + 1.0, zeros, *rest)
-    assert running_answer([draws], -3.0).startswith("log Z -1.98")
-    assert running_answer([Draws(*(leaf[:, :4] for leaf in draws))], -3.0) is None
-    assert running_answer([draws._replace(log_weight_base=zeros - np.inf)], 0.0) is None
+
+    def shown(draws, log_zeta):
+        of_one = Draws(*(leaf[None] for leaf in draws))
+        return running_answer(Drawn(Blocks(1, 1), [[Chunk.of(of_one, np.ones(1, bool))]]), np.array([log_zeta]))
+
+    assert shown(draws, -3.0).startswith("log Z -1.98")
+    assert shown(Draws(*(leaf[:, :4] for leaf in draws)), -3.0) is None
+    assert shown(draws._replace(log_weight_base=zeros - np.inf), 0.0) is None

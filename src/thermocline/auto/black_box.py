@@ -8,7 +8,7 @@ import numpy as np
 from thermocline.auto.design import Design, Designer
 from thermocline.auto.many_modes import fit_many_modes
 from thermocline.auto.pilots import NUM_ROUNDS, pilot, shaped
-from thermocline.bases import BaseFit
+from thermocline.bases import BaseFit, sampled_rows
 from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import fit_advi
@@ -22,6 +22,7 @@ from thermocline.target import Target, check_target
 ENOUGH = 0.1  # effective share of a base's own draws from which no pilot is needed
 MOST_PILOTS = 3
 WORTH_A_PILOT = 1.5  # times the effective share before
+NUM_STARTS, NUM_PRIOR = 15, 4096  # draws of the prior from which ascents start, and of all that are looked at
 STREAM = 0xF17  # of random numbers
 
 
@@ -76,7 +77,13 @@ def redesigned(designer: Designer, before: Design, seed: int) -> Design:
 def searched(evaluate: Evaluator, seed: int, starts: np.ndarray, reporter: Reporter) -> Search:
     """The search for modes; where nothing is found at all, from a variational fit."""
     reporter.phase("searching for modes", None)
-    search = Search(evaluate, np.random.default_rng([seed, STREAM]), Budget(), reporter)
+    prior, given = evaluate.target.prior, evaluate.target.known_modes
+    rows = None if prior is None else sampled_rows(prior, [seed, STREAM, 2], NUM_PRIOR)
+    if rows is not None:
+        starts, rows = np.concatenate([starts, rows[:NUM_STARTS]]), rows[NUM_STARTS:]
+    if given is not None:
+        starts = np.concatenate([starts, np.stack([ravelled(position) for position in given])])
+    search = Search(evaluate, np.random.default_rng([seed, STREAM]), Budget(), reporter, rows)
     search.first(starts)
     if not search.peaks:
         search.note([variational_peak(evaluate, seed)])

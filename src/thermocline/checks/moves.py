@@ -58,7 +58,7 @@ def check_standstill(context: Context) -> list[Check]:
 
 
 def check_runaways(context: Context) -> list[Check]:
-    """Where climbs ran off, the density is unbounded: the share of the target's weight on draws whose move was refused.
+    """Where ascents ran off, the density is unbounded: the share of the target's weight on draws refused a move.
 
     The way into such a neck leads through ever smaller scales. A step made for the rest of the target is refused at its
     mouth, long before a chain stands still, and the mass within is then not in the answer.
@@ -68,9 +68,9 @@ def check_runaways(context: Context) -> list[Check]:
     weight = relative(context.draws.log_weight_target)[0]
     refused = float(weight[context.draws.acceptance < REFUSED].sum() / weight.sum())
     advice = (
-        f"Of the climbs from all starts {1 - context.share_arrived:.0%} ran off without arriving anywhere, so the "
+        f"Of the ascents {1 - context.share_arrived:.0%} ran off without arriving anywhere, so the "
         "density is unbounded, as that of a centred hierarchy is, and moves are refused where it narrows: what lies "
         "beyond is not counted. Write the hierarchy non-centred, or ask for smaller steps with "
         "tc.HMC(target_acceptance=0.99)."
     )
-    return [at_most("refused where climbs ran off (share)", refused, 0.02, 0.5, advice)]
+    return [at_most("refused where ascents ran off (share)", refused, 0.02, 0.5, advice)]

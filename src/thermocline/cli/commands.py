@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from thermocline.cli.model_file import target_of
+from thermocline.cli.model_file import data_of, target_of
 from thermocline.engine.checkpoint import STATE
 from thermocline.support.errors import ThermoclineError
 
@@ -48,6 +48,10 @@ def run(
     ],
     out: Annotated[Path | None, typer.Option(help="Write the whole result here, as netCDF.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report here, as one HTML page.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Data of many targets, .npz or .json: arrays with a leading axis, a row for each target."),
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run in this folder; the same command then resumes it.")
     ] = None,
@@ -59,34 +63,35 @@ def run(
         typer.Option(help="Stop when the standard error of log Z is below this (0.05 unless --num-draws is given)."),
     ] = None,
     num_draws: Annotated[int | None, typer.Option(help="Or: draws a chain, however large the error.")] = None,
-    num_chains: Annotated[int, typer.Option(help="Chains, all advanced together.")] = 16,
+    num_chains: Annotated[
+        int | None, typer.Option(help="Chains, all advanced together; 16, or 4 a target with --data.")
+    ] = None,
     progress: Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Sample a model and print the answer.
 
-    MODULE is a Python module or file: `thermocline run model.py:target --out run.nc`.
+    MODULE is a Python module or file: `thermocline run model.py:target --out run.nc`. With `--data`, its target is run
+    once for each row of the data, by the names that its own data have.
     """
     import thermocline as tc
     from thermocline.auto import FITS
     from thermocline.methods import METHODS
 
     with sentences():
-        options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "num_chains": num_chains}
-        make_method = chosen("method", method, METHODS)
+        options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "seed": seed}
+        options |= {"method": chosen("method", method, METHODS)(), "checkpoint": checkpoint, "progress": progress}
+        options |= {} if num_chains is None else {"num_chains": num_chains}
         fit = None if base == "auto" else chosen("fit", base, FITS)
         writable(out, report)
         target = target_of(model)
+        if data is not None and fit is not None:
+            raise ThermoclineError("with --data a base is looked for by `auto`; leave --base out.")
         try:
-            result = tc.sample(
-                target,
-                seed=seed,
-                base=fit,
-                method=make_method(),
-                checkpoint=checkpoint,
-                progress=progress,
-                **options,
-            )
+            if data is None:
+                result = tc.sample(target, base=fit, **options)
+            else:
+                result = tc.sample_many(target, data_of(data), **options)
         except KeyboardInterrupt:
             say(how_to_resume(checkpoint))
             raise typer.Exit(INTERRUPTED) from None
@@ -202,9 +207,11 @@ def say(text: str) -> None:
 
 
 def show(result: Any, as_json: bool) -> None:
-    from thermocline.report import plain
+    from thermocline.report import many, plain
+    from thermocline.results.many import ManyResults
 
-    print(plain.to_json(plain.as_dict(result)) if as_json else result.summary())
+    plainly: Any = many.as_dict if isinstance(result, ManyResults) else plain.as_dict
+    print(plain.to_json(plainly(result)) if as_json else result.summary())
 
 
 def ended_with(result: Any) -> None:
@@ -234,7 +241,7 @@ def writable(*paths: Path | None) -> None:
 def how_to_resume(checkpoint: Path | None) -> str:
     if checkpoint is None:
         return "Interrupted, and nothing was kept. With --checkpoint DIR a run can be resumed."
-    if not (checkpoint / STATE).exists():
+    if not list(checkpoint.rglob(STATE)):
         return "Interrupted before the first steps of the chains; the same command starts anew."
     again = shlex.join(["thermocline", *sys.argv[1:]])
     return f"Interrupted. The run is kept in {checkpoint}; to resume it:\n  {again}"

@@ -1,10 +1,13 @@
 """A user's target by the name of its module or file, as the command takes it."""
 
 import importlib.util
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Target
@@ -28,6 +31,27 @@ def target_of(model: str) -> Any:
             "tc.from_stan make one from a model), or a function without arguments that returns one."
         )
     return item
+
+
+def data_of(path: Path) -> Any:
+    """Data of many targets by name: the arrays of an .npz file, or what a JSON file nests, lists as arrays."""
+    if not path.is_file():
+        raise ThermoclineError(f"there is no file {path}.")
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    if path.suffix != ".json":
+        raise ThermoclineError(f"{path} is neither .npz nor .json, which data can be read from.")
+    try:
+        return _arrays(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ThermoclineError(f"{path} cannot be read as arrays ({error}); rows must have equal lengths.") from error
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _arrays(item) for name, item in value.items()}
+    return np.asarray(value, float)
 
 
 def module_of(name: str) -> Any:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import struct
 import zipfile
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
@@ -11,6 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from thermocline.engine.drawn import Chunk
+from thermocline.engine.plan import Round
 from thermocline.records import Draws
 from thermocline.support.errors import CheckpointError
 
@@ -24,18 +28,35 @@ class Progress(NamedTuple):
     round_index: int
     offset: int
     step: int
+    length: int
+    is_last_warmup: bool
+
+    @staticmethod
+    def within(coming: Round, offset: int) -> "Progress":
+        """So many steps into a round."""
+        step = coming.first_step + offset
+        return Progress(coming.phase, coming.number, offset, step, coming.length, coming.is_last_warmup)
+
+    def round_of(self, is_active: np.ndarray) -> Round:
+        """The round that this stands in."""
+        first_step = self.step - self.offset
+        return Round(self.phase, self.round_index, first_step, self.length, is_active, self.is_last_warmup)
 
 
 class Checkpoint:
-    """A folder with `state.npz`, replaced whole, and one file of draws a chunk, never rewritten.
+    """A folder with `state.npz`, replaced whole, and one file of draws a chunk and block, never rewritten.
 
     Arrays are stored by position in the run's own PyTree, so nothing is executed on load; a
-    fingerprint of target, base, options and devices tells whether they belong to this run.
+    fingerprint of target, base, options and devices tells whether they belong to this run. With `streams` draws are
+    not held in memory but read from their files, as far as they are asked for.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], fingerprint: dict[str, str]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], fingerprint: dict[str, str], *, streams: bool = False
+    ) -> None:
         self.folder = Path(folder)
         self.fingerprint = fingerprint
+        self.streams = streams
         check_folder(folder)
 
     def exists(self) -> bool:
@@ -43,23 +64,23 @@ class Checkpoint:
 
     def aside(self, name: str) -> "Checkpoint":
         """A folder within this one, for a part of the same run."""
-        return Checkpoint(self.folder / name, self.fingerprint)
+        return Checkpoint(self.folder / name, self.fingerprint, streams=self.streams)
 
-    def store(self, progress: Progress, tree: Any, chunk: Draws | None, num_draws: int) -> None:
-        """A chunk of draws, where there is one, then the state that counts it among `num_draws` a chain."""
-        if chunk is not None:
-            first_step = progress.step - chunk.log_ratio.shape[1]
-            _write(self.folder / f"draws_{first_step:012d}.npz", chunk._asdict())
-        self.save(progress, tree, num_draws)
+    def kept(self, first_step: int, block: int, chunk: Chunk) -> Chunk:
+        """The chunk once its draws are in a file; it counts when `store` has counted it."""
+        path = self.folder / f"draws_{first_step:012d}_{block:05d}.npz"
+        fields = dict(zip(Draws._fields, chunk.read(*Draws._fields), strict=True))
+        _write(path, {"is_active": chunk.is_active, **fields})
+        return self._chunk(path) if self.streams else chunk
 
-    def save(self, progress: Progress, tree: Any, num_draws: int) -> None:
-        """Replace the state; a reader sees the old one or the new one, never half of one."""
+    def store(self, progress: Progress, tree: Any, num_draws: int) -> None:
+        """Replace the state, which counts the draws in the files; a reader sees the old one or the new one."""
         arrays = {f"leaf_{i}": _to_storable(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
         header = json.dumps({"progress": progress._asdict(), "num_draws": num_draws, "fingerprint": self.fingerprint})
         _write(self.folder / STATE, {"header": np.array(header), **arrays})
 
-    def load(self, like: Any) -> tuple[Progress, Any, list[Draws]]:
-        """The stored state in the shape of `like`, and the chunks of draws it counts."""
+    def load(self, like: Any, num_blocks: int) -> tuple[Progress, Any, list[list[Chunk]]]:
+        """The stored state in the shape of `like`, and the chunks of draws it counts, by block."""
         stored = _read(self.folder / STATE)
         try:
             header = json.loads(str(stored["header"]))
@@ -77,22 +98,30 @@ class Checkpoint:
             )
         leaves, structure = jax.tree.flatten(like)
         restored = [_restore(stored.get(f"leaf_{i}"), leaf, self.folder) for i, leaf in enumerate(leaves)]
-        return progress, jax.tree.unflatten(structure, restored), self._chunks(progress.step, num_draws)
+        return progress, jax.tree.unflatten(structure, restored), self._chunks(progress.step, num_draws, num_blocks)
 
-    def _chunks(self, last_step: int, num_draws: int) -> list[Draws]:
+    def _chunks(self, last_step: int, num_draws: int, num_blocks: int) -> list[list[Chunk]]:
         """Chunks that began before `last_step`; later ones were written by a run that was cut off."""
-        chunks = []
+        chunks: list[list[Chunk]] = [[] for _ in range(num_blocks)]
         for path in sorted(self.folder.glob("draws_*.npz")):
-            if int(path.stem.split("_")[1]) < last_step:
-                stored = _read(path)
-                chunks.append(Draws(**{name: stored[name] for name in Draws._fields}))
-        found = sum(chunk.log_ratio.shape[1] for chunk in chunks)
+            _, first_step, *block = path.stem.split("_")
+            if int(first_step) < last_step:
+                chunks[int(block[0])].append(self._chunk(path))
+        found = sum(chunk.num_steps for each in chunks for chunk in each)
         if found != num_draws:
             raise CheckpointError(
                 f"the checkpoint in {self.folder} counts {num_draws} draws a chain, but its files hold {found}: "
                 "some are missing. Remove the folder and start again."
             )
         return chunks
+
+    def _chunk(self, path: Path) -> Chunk:
+        """A file of draws: read as a whole, or mapped each time that some of it is asked for."""
+        if not self.streams:
+            stored = _read(path)
+            return Chunk.of(Draws(**{name: stored[name] for name in Draws._fields}), stored["is_active"])
+        is_active, log_ratio = mapped(path, "is_active", "log_ratio")
+        return Chunk(np.array(is_active), log_ratio.shape[2], partial(mapped, path))
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
@@ -137,3 +166,26 @@ def _restore(stored: np.ndarray | None, like: Any, folder: Path) -> Any:
     if stored is None or stored.shape != np.shape(like) or stored.dtype != np.asarray(like).dtype:
         raise CheckpointError(f"the state in {folder} does not have the shape of this run; choose an empty folder.")
     return jax.device_put(stored, like.sharding) if isinstance(like, jax.Array) else stored
+
+
+def mapped(path: Path, *names: str) -> tuple[np.ndarray, ...]:
+    """Arrays of an .npz file, which is not compressed, as maps of it: only what is looked at is read."""
+    try:
+        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+            return tuple(_map(path, file, archive.getinfo(f"{name}.npy").header_offset) for name in names)
+    except (OSError, ValueError, KeyError, struct.error, zipfile.BadZipFile) as error:
+        raise CheckpointError(
+            f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder."
+        ) from error
+
+
+def _map(path: Path, file: Any, header_offset: int) -> np.ndarray:
+    """The array whose entry in a zip file begins at an offset: a header of 30 bytes, a name, what else is there."""
+    file.seek(header_offset + 26)
+    file.seek(sum(struct.unpack("<HH", file.read(4))), os.SEEK_CUR)
+    version = np.lib.format.read_magic(file)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, is_fortran, dtype = read_header(file)
+    if 0 in shape:
+        return np.zeros(shape, dtype)
+    return np.memmap(path, dtype, "r", file.tell(), shape, "F" if is_fortran else "C")

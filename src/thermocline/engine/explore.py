@@ -1,22 +1,23 @@
 """One exploration of a path: base draws, first tuning, chains, the run; what pilots and `sample` share."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import NormalisedDensity, centres_of, initial_scale
+from thermocline.bases import NormalisedDensity
+from thermocline.engine.batch import Batch, Blocks, Paths, at, joined
 from thermocline.engine.checkpoint import Checkpoint
-from thermocline.engine.loop import Outcome, run
-from thermocline.engine.plan import RunPlan
-from thermocline.engine.prepare import CERTAIN, prepare, starts
-from thermocline.engine.program import first_tuning, start, tuned
+from thermocline.engine.loop import Outcome, Outcomes, run
+from thermocline.engine.plan import MorePlan, Pace, RunPlan
+from thermocline.engine.prepare import NUM_BASE_DRAWS, Prepared, count_support, log_support, moments_of, prepare
+from thermocline.engine.program import Runner, first_tuning, in_process, start, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, visits_base
-from thermocline.movers import metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.precision import to_numpy
@@ -45,6 +46,22 @@ class Exploration(NamedTuple):
     log_support: Estimate
 
 
+class Explorations(NamedTuple):
+    """The same of a batch: leaves have a leading axis over targets."""
+
+    paths: Paths
+    seeds: np.ndarray
+    outcomes: Outcomes
+    num_bad: np.ndarray  # draws of the base where r is NaN or +inf
+    support: np.ndarray  # how many draws of the base fell on the target's support, and of how many
+    positions: Any = None  # of the base's draws, and r there; kept for a single target
+    log_ratio: Any = None
+
+    @property
+    def log_zeta(self) -> np.ndarray:
+        return np.ravel(self.paths.path.log_zeta)
+
+
 def explore(
     seed: int,
     target: Target,
@@ -57,70 +74,146 @@ def explore(
     checkpoint: Callable[[Path], Checkpoint | None] = lambda path: None,
     chunk_size: int | None = None,
 ) -> Exploration:
-    """Run `method` on the path from `base` to `target`; both are already of the precision in force.
+    """Run `method` on the path from `base` to `target`; both are already of the precision in force: a batch of one."""
+    paths = Paths.of_one(Path(target, base, jnp.asarray(log_zeta if np.isfinite(log_zeta) else np.nan)))
+    pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
+    went = explore_batch(
+        seed, np.array([seed], np.uint32), paths, method, lengths, pace, reporter, lambda paths: checkpoint(paths.path)
+    )
+    base_draws = BaseDraws(went.positions[0], went.log_ratio[0], *moments_of(base))
+    return Exploration(went.paths.path, went.outcomes.one(0), base_draws, log_support(went.support[0]))
+
+
+def explore_batch(
+    seed: int,
+    seeds: np.ndarray,
+    paths: Paths,
+    method: Method,
+    lengths: Lengths,
+    pace: Pace,
+    reporter: Reporter,
+    checkpoint: Callable[[Paths], Checkpoint | None],
+    *,
+    runner: Runner = in_process,
+) -> Explorations:
+    """Run `method` on every path, each with a seed of its own; what all share is made from `seed`.
 
     A method with a pilot is warmed up by it first; one whose sizes are not given then rehearses to find them.
     """
-    key_base, key_start, key_run = keys_of(seed)
-    path, base_draws, log_support = prepare(key_base, target, base, log_zeta)
-    known = to_numpy(base)
-    metric = metric_of(initial_scale(known, base_draws.position), centres_of(known, base_draws.position))
-    tuning = first_tuning(method.pilot or method, metric, base_draws.log_ratio)
-    positions, num_kept = starts(base_draws, lengths.num_chains), max(NUM_KEPT // lengths.num_chains, 8)
-    store, num_warmup, before = checkpoint(path), lengths.num_warmup, []
-
-    def learn(method: Method, tuning: Tuning, num_warmup: int, name: str) -> Tuning:
-        """The tuning after a warm-up whose draws are not used."""
-        outcome = run(
-            jax.random.fold_in(key_start, 1 + len(before)),
-            method,
-            path,
-            tuning,
-            start(key_start, method, path, tuning, positions),
-            RunPlan(num_warmup, 1, 1),
-            num_kept=num_kept,
-            checkpoint=None if store is None else store.aside(name),
-            reporter=reporter,
-            chunk_size=chunk_size,
-        )
-        before.append(outcome)
-        return outcome.tuning
-
-    if method.pilot is not None:
-        learned = learn(method.pilot, tuning, num_warmup, "pilot") if num_warmup > 0 else tuning
-        tuning = tuned(method, learned)
+    blocks = Blocks(len(paths), pace.block_size)
+    prepared = prepared_in_blocks(keys_of(seeds)[:, 0], paths, blocks, lengths.num_chains)
+    walk = Walk(seed, seeds, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
+    num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
+    begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
+    tuning = first_tuning(begins, prepared.metric, prepared.log_ratio)
+    if method.pilot is not None and num_warmup > 0:
+        before.append(walk.learn(method.pilot, tuning, num_warmup, len(before), "pilot"))
+        tuning = tuned(method, before[-1].tuning)
     num_warmup = int(method.own_warmup * num_warmup)
     for index in range(0 if method.is_sized or num_warmup == 0 else MOST_REHEARSALS):
-        measured = learn(method, tuning, max(int(REHEARSAL * num_warmup), 1), f"rehearsal-{index}")
-        tuning = tuned(method, measured)
-        if tuning is measured:
+        length = max(int(REHEARSAL * num_warmup), 1)
+        before.append(walk.learn(method, tuning, length, len(before), f"rehearsal-{index}"))
+        tuning = tuned(method, before[-1].tuning)
+        if tuning is before[-1].tuning:
             break
-    states = start(key_start, method, path, tuning, positions)
-    log_support = CERTAIN if visits_base(tuning) else log_support
-    is_accurate = lengths.is_accurate
-    stop = None if is_accurate is None else lambda draws: is_accurate(float(path.log_zeta), log_support, draws)
-    most_draws = lengths.num_draws if stop is None else lengths.most_draws
-    outcome = run(
-        key_run,
-        method,
-        path,
-        tuning,
-        states,
-        RunPlan(num_warmup, lengths.num_draws, most_draws, stop),
-        num_kept=num_kept,
-        checkpoint=store,
-        reporter=reporter,
-        chunk_size=chunk_size,
-    )
+    support = _support(keys_of(seeds)[:, 0], prepared, blocks, tuning)
+    outcomes = walk.sample(method, tuning, num_warmup, support)
     for learning in before:
-        outcome = _with_pilot(outcome, learning)
-    return Exploration(path, outcome, base_draws, log_support)
+        outcomes = _with_pilot(outcomes, learning)
+    of_base = (prepared.positions, prepared.log_ratio) if paths.is_single else ()
+    return Explorations(paths, seeds, outcomes, prepared.num_bad, support, *of_base)
 
 
-def _with_pilot(outcome: Outcome, pilot: Outcome) -> Outcome:
+class Walk(NamedTuple):
+    """What the runs of one exploration share: a pilot's, rehearsals, and the one whose draws are kept."""
+
+    seed: int
+    seeds: np.ndarray
+    prepared: Prepared
+    lengths: Lengths
+    pace: Pace
+    reporter: Reporter
+    store: Checkpoint | None
+    runner: Runner
+
+    def learn(self, method: Method, tuning: Tuning, num_warmup: int, number: int, name: str) -> Outcomes:
+        """A warm-up whose draws are not used, the `number`th."""
+        own, shared = (_folded(keys_of(seeds)[:, 1], 1 + number) for seeds in (self.seeds, self._shared))
+        store = None if self.store is None else self.store.aside(name)
+        return self._run(method, tuning, own, shared[0], self._plan(num_warmup, 1, 1), store)
+
+    def sample(self, method: Method, tuning: Tuning, num_warmup: int, support: np.ndarray) -> Outcomes:
+        """The run itself."""
+        own, shared = (keys_of(seeds)[:, 2] for seeds in (self.seeds, self._shared))
+        stop = stopping_rule(self.lengths, np.ravel(self.prepared.paths.path.log_zeta), support)
+        most_draws = self.lengths.num_draws if stop is None else self.lengths.most_draws
+        plan = self._plan(num_warmup, self.lengths.num_draws, most_draws, stop)
+        return self._run(method, tuning, own, shared[0], plan, self.store)
+
+    @property
+    def _shared(self) -> np.ndarray:
+        """The seed of what all targets share."""
+        return np.array([self.seed], np.uint32)
+
+    def _plan(self, num_warmup: int, num_draws: int, most_draws: int, stop: Any = None) -> RunPlan:
+        is_single = self.prepared.paths.is_single
+        return RunPlan(num_warmup, num_draws, most_draws, stop, self.prepared.is_usable, not is_single)
+
+    def _run(
+        self, method: Method, tuning: Tuning, keys: jax.Array, shared: jax.Array, plan: RunPlan, store: Any
+    ) -> Outcomes:
+        """From the chains' starts, which are made a block at a time."""
+        paths, blocks = self.prepared.paths, Blocks(len(self.seeds), self.pace.block_size)
+        starts, first = keys_of(self.seeds)[:, 1], self.prepared.starts
+        states = joined(
+            [
+                to_numpy(start(starts[rows], method, paths.take(rows), at(tuning, rows), first[rows]))
+                for rows in map(blocks.rows, range(len(blocks)))
+            ]
+        )
+        batch = Batch(paths, tuning, states, keys, np.arange(self.lengths.num_chains, dtype=np.uint32))
+        return run(shared, method, batch, plan, self.pace, self.runner, store, self.reporter)
+
+
+def prepared_in_blocks(keys: jax.Array, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:
+    """A block at a time, because width changes rounding, and to hold the draws of one block only."""
+    parts = [
+        prepare(keys[rows], paths.take(rows), num_chains) for rows in map(blocks.rows, range(len(blocks)))
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    log_zeta = np.concatenate([part.paths.path.log_zeta for part in parts])
+    return Prepared(paths.with_log_zeta(log_zeta), *joined([part[1:] for part in parts]))
+
+
+def _support(keys: jax.Array, prepared: Prepared, blocks: Blocks, tuning: Tuning) -> np.ndarray:
+    """As if all draws of the base had fallen on it, where temperatures include the base's own and so need no more."""
+    if visits_base(at(tuning, 0)):
+        num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
+        return np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
+    parts = []
+    for rows in map(blocks.rows, range(len(blocks))):
+        part = Prepared(prepared.paths.take(rows), *(at(leaf, rows) for leaf in prepared[1:]))
+        parts.append(count_support(keys[rows], part))
+    return np.concatenate(parts)
+
+
+def stopping_rule(
+    lengths: Lengths, log_zeta: np.ndarray, support: np.ndarray
+) -> Callable[[int, Draws], bool] | None:
+    """Whether a target's draws are enough, where there is a rule."""
+    is_accurate = lengths.is_accurate
+    if is_accurate is None:
+        return None
+    return lambda target, draws: is_accurate(float(log_zeta[target]), log_support(support[target]), draws)
+
+
+def _with_pilot(outcomes: Outcomes, pilot: Outcomes) -> Outcomes:
     """The cost of the pilot counts as warm-up."""
-    gradients = outcome.warmup_gradients + pilot.warmup_gradients + int(pilot.draws.num_gradients.sum())
-    return outcome._replace(seconds=outcome.seconds + pilot.seconds, warmup_gradients=gradients)
+    drawn = pilot.drawn
+    of_draws = [leaf.sum() for b in range(len(drawn.blocks)) for (leaf,) in drawn.fields(b, "num_gradients")]
+    gradients = outcomes.warmup_gradients + pilot.warmup_gradients + np.array(of_draws)
+    return outcomes._replace(seconds=outcomes.seconds + pilot.seconds, warmup_gradients=gradients)
 
 
 def resampled(went: Exploration, seed: int, number: int) -> np.ndarray:
@@ -130,7 +223,34 @@ def resampled(went: Exploration, seed: int, number: int) -> np.ndarray:
     return draws.position.reshape(-1, draws.position.shape[-1])[index]
 
 
-def keys_of(seed: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """For the base's draws, for the chains' starts and for their steps."""
-    first, second, third = jax.random.split(jax.random.key(seed), 3)
-    return first, second, third
+@jax.jit
+def keys_of(seeds: jax.Array) -> jax.Array:
+    """Of each target: for the base's draws, for the chains' starts and for their steps."""
+    return jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 3))(seeds)
+
+
+@jax.jit
+def _folded(keys: jax.Array, number: jax.Array) -> jax.Array:
+    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+
+
+def more(
+    seed: int,
+    seeds: np.ndarray,
+    method: Method,
+    paths: Paths,
+    tuning: Tuning,
+    states: Any,
+    plan: MorePlan,
+    pace: Pace,
+    reporter: Reporter,
+    *,
+    runner: Runner = in_process,
+) -> Outcomes:
+    """More steps of chains that stand somewhere: those that a longer run would have taken."""
+    num_chains = jax.tree.leaves(states)[0].shape[1]
+    chains = np.arange(num_chains, dtype=np.uint32)
+    batch = Batch(paths, tuning, states, keys_of(seeds)[:, 2], chains)
+    shared = keys_of(np.array([seed], np.uint32))[0, 2]
+    outcomes = run(shared, method, batch, plan, pace, runner, None, reporter)
+    return outcomes._replace(num_steps=plan.ended_at + plan.num_draws)

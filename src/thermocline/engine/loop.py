@@ -1,4 +1,4 @@
-"""The one loop: rounds and chunks, with progress and checkpoints; every method runs here."""
+"""The one loop: rounds and chunks of one target or of many, with progress and checkpoints; every method runs here."""
 
 import time
 from collections.abc import Iterator
@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
 
+from thermocline.engine.batch import Batch, Blocks, at, joined, where_active
 from thermocline.engine.checkpoint import Checkpoint, Progress
-from thermocline.engine.plan import PHASES, RAMP, SAMPLING, SHOWN, RunPlan
-from thermocline.engine.program import adapt, advance, chain_mesh
+from thermocline.engine.drawn import Chunk, Drawn, by_chain, keep, no_draws
+from thermocline.engine.figures import running_answer
+from thermocline.engine.plan import PHASES, SAMPLING, SHOWN, Pace, Plan, Round
+from thermocline.engine.program import Runner, adapt, advance, mesh_of, placed
 from thermocline.engine.progress import Reporter
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
-from thermocline.paths import Path
 from thermocline.records import Draws, Phases
 
 SECONDS_A_CHUNK = 0.5
@@ -28,13 +29,14 @@ class RunState(NamedTuple):
     """All that a run needs to go on from here, besides its draws: what a checkpoint holds."""
 
     tuning: Tuning
-    states: Any
+    states: list[Any]  # by block
     kept: Draws  # of the present warm-up round
-    warmup_gradients: np.ndarray
+    warmup_gradients: np.ndarray  # by target
+    is_active: np.ndarray
 
 
 class Outcome(NamedTuple):
-    """What a finished run leaves: draws (chain, draw), what was learned, and where the chains stand."""
+    """What a finished run of one target leaves: draws (chain, draw), what was learned, where the chains stand."""
 
     draws: Draws
     tuning: Tuning
@@ -44,110 +46,138 @@ class Outcome(NamedTuple):
     warmup_gradients: int
 
 
+class Outcomes(NamedTuple):
+    """The same of a batch: leaves have a leading axis over targets."""
+
+    drawn: Drawn
+    tuning: Tuning
+    states: Any
+    num_steps: np.ndarray
+    seconds: Phases  # of all of them together
+    warmup_gradients: np.ndarray
+
+    def one(self, target: int) -> Outcome:
+        """That of one target."""
+        tuning, states = at((self.tuning, self.states), target)
+        spent = int(self.num_steps[target]), self.seconds, int(self.warmup_gradients[target])
+        return Outcome(self.drawn.of_target(target), tuning, states, *spent)
+
+
 def run(
-    key: jax.Array,
+    shared_key: jax.Array,
     method: Method,
-    path: Path,
-    tuning: Tuning,
-    states: Any,
-    plan: RunPlan,
-    *,
-    num_kept: int,
-    checkpoint: Checkpoint | None,
+    batch: Batch,
+    plan: Plan,
+    pace: Pace,
+    runner: Runner,
+    store: Checkpoint | None,
     reporter: Reporter,
-    first_step: int = 0,
-    chunk_size: int | None = None,
-) -> Outcome:
-    """Ramp up, warm up, freeze, sample; resumes from `checkpoint` when it holds a state of this run."""
-    num_chains = jax.tree.leaves(states)[0].shape[0]
-    capacity = int(np.clip(BUFFER_BYTES / (8 * num_chains * (path.dimension + 8)), 1, MOST_STEPS_A_CHUNK))
-    mesh = chain_mesh(num_chains, path)
-    states = jax.device_put(states, NamedSharding(mesh, PartitionSpec("chains")))  # as `advance` returns them
-    program = partial(advance, key, method, path, capacity=capacity, mesh=mesh)
-    timer, pace = Timer(), ChunkSize(chunk_size, capacity)
-    reporter.phase("compiling", None)
-    with timer.timing("compile"):
-        _, buffer = jax.block_until_ready(program(tuning, states, 0, 0))
-    state = RunState(tuning, states, no_draws(to_chains(buffer, 0), num_kept), np.zeros((), np.int64))
-    progress, chunks = Progress(RAMP, 0, 0, first_step), []
-    if checkpoint is not None and checkpoint.exists():
-        progress, state, chunks = checkpoint.load(state)
-    while True:
-        phase, index, offset, _ = progress
-        length = plan.length(phase, index, state.tuning, num_chains)
-        if length == 0 and phase != SAMPLING:
-            progress = progress._replace(phase=phase + 1, round_index=0)
-            continue
-        if offset == 0 and (index == 0 or phase == SAMPLING):
-            reporter.phase(SHOWN[phase], plan.total(phase, index))
-        while progress.offset < length:
-            with timer.timing(PHASES[phase]):
-                count = min(pace.steps, length - progress.offset)
-                progress, state, chunk = take_steps(program, progress, state, count, length)
-                if phase == SAMPLING:
-                    chunks.append(chunk)
-                if checkpoint is not None:
-                    num_draws = sum(part.log_ratio.shape[1] for part in chunks)
-                    checkpoint.store(progress, state, chunk if phase == SAMPLING else None, num_draws)
-            pace.learn(count, timer.last)
-            reporter.advance(count, int(chunk.num_gradients.sum()))
-            reporter.figures(chunks, float(path.log_zeta))
-        progress = progress._replace(round_index=index + 1, offset=0)
-        if phase == SAMPLING:
-            if plan.is_over(index, partial(concatenate, chunks)):
-                break
-        else:
-            with timer.timing("adapt"):
-                tuning = adapt(method, state.tuning, state.kept, plan.is_last_warmup(phase, index))
-                state = state._replace(tuning=tuning)
-    gradients = int(state.warmup_gradients)
-    return Outcome(concatenate(chunks), state.tuning, state.states, progress.step, timer.seconds, gradients)
+) -> Outcomes:
+    """Ramp up, warm up, freeze, sample, as the plan says; resumes from `store` when it holds a state of this run."""
+    work = Work(shared_key, method, batch, pace, runner, reporter)
+    state, drawn = work.first, Drawn(work.blocks)
+    coming, offset = None, 0
+    if store is not None and store.exists():
+        (coming, offset), state, drawn = resumed(store, work)
+    num_chains, last = len(batch.chains), coming
+    if coming is None:
+        coming = plan.next(None, state.tuning, drawn.of_target, num_chains)
+        state = state if coming is None else state._replace(is_active=coming.is_active)
+    while coming is not None:
+        if coming.number == 0 or coming.phase == SAMPLING:
+            reporter.phase(work.named(coming), plan.total(coming))
+        while offset < coming.length:
+            state, offset = work.take_chunk(coming, offset, state, drawn, store)
+            reporter.figures(partial(running_answer, drawn, np.ravel(batch.paths.path.log_zeta)))
+        last = coming
+        if coming.phase != SAMPLING:
+            with work.timer.timing("adapt"):
+                learned = adapt(method, state.tuning, state.kept, coming.is_last_warmup)
+                state = state._replace(tuning=where_active(coming.is_active, learned, state.tuning))
+        coming, offset = plan.next(coming, state.tuning, drawn.of_target, num_chains), 0
+        state = state if coming is None else state._replace(is_active=coming.is_active)
+    assert last is not None, "a run has a round"
+    num_steps = last.end - drawn.num_draws.max() + drawn.num_draws  # those that rest ended earlier
+    return Outcomes(drawn, state.tuning, joined(state.states), num_steps, work.timer.seconds, state.warmup_gradients)
 
 
-def take_steps(
-    program: Any, progress: Progress, state: RunState, count: int, round_length: int
-) -> tuple[Progress, RunState, Draws]:
-    """`count` steps further; a warm-up round keeps its share of the draws for `adapt`."""
-    states, buffer = program(state.tuning, state.states, progress.step, count)
-    chunk = to_chains(buffer, count)
-    state = state._replace(states=states)
-    if progress.phase != SAMPLING:
-        kept = with_chunk(state.kept, chunk, progress.offset, round_length)
-        gradients = state.warmup_gradients + chunk.num_gradients.sum()
-        state = state._replace(kept=kept, warmup_gradients=gradients)
-    progress = progress._replace(offset=progress.offset + count, step=progress.step + count)
-    return progress, state, chunk
+def resumed(store: Checkpoint, work: "Work") -> tuple[tuple[Round, int], RunState, Drawn]:
+    """The round that a checkpoint stands in, how far into it, and all that goes with it."""
+    progress, state, chunks = store.load(work.first, len(work.blocks))
+    return (progress.round_of(np.asarray(state.is_active)), progress.offset), state, Drawn(work.blocks, chunks)
 
 
-def no_draws(like: Draws, num_kept: int) -> Draws:
-    """Room for `num_kept` draws a chain, NaN where there is none."""
+class Work:
+    """The compiled steps of a batch, block by block, how fast they go, and how the chains began."""
 
-    def room(leaf: np.ndarray) -> np.ndarray:
-        shape = (leaf.shape[0], num_kept, *leaf.shape[2:])
-        return np.full(shape, np.nan if leaf.dtype.kind == "f" else 0, leaf.dtype)
+    def __init__(
+        self, shared_key: jax.Array, method: Method, batch: Batch, pace: Pace, runner: Runner, reporter: Reporter
+    ) -> None:
+        self.blocks, self.runner, self.reporter = Blocks(len(batch), pace.block_size), runner, reporter
+        self.parts = [batch.block(self.blocks.rows(block)) for block in range(len(self.blocks))]
+        self.parts = [_on_device(part) for part in self.parts]
+        row = self.parts[0].paths.one(0).dimension + 8
+        lanes = len(self.parts[0]) * len(batch.chains)
+        capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
+        self.mesh = mesh_of(self.parts[0])
+        self.program = partial(advance, shared_key, method, capacity=capacity, mesh=self.mesh)
+        states = [placed(part.states, self.mesh) for part in self.parts]
+        self.timer, self.chunk_size = Timer(), ChunkSize(pace.chunk_size, capacity)
+        reporter.phase("compiling", None)
+        with self.timer.timing("compile"):
+            first = self.parts[0].standing(at(batch.tuning, self.blocks.rows(0)), states[0])
+            _, buffer = jax.block_until_ready(self.program(first, 0, 0))
+        kept = no_draws(by_chain(buffer, 0), len(batch), pace.num_kept)
+        none = np.zeros(len(batch), np.int64)
+        self.first = RunState(batch.tuning, states, kept, none, none == 0)
 
-    return Draws(*map(room, like))
+    def take_chunk(
+        self, coming: Round, offset: int, state: RunState, drawn: Drawn, store: Checkpoint | None
+    ) -> tuple[RunState, int]:
+        """About half a second's steps of a round; draws go to memory or to files, and then the state is stored."""
+        with self.timer.timing(PHASES[coming.phase]):
+            count = min(self.chunk_size.steps, coming.length - offset)
+            state, chunks, gradients = self.take_steps(coming, offset, count, state)
+            for block, chunk in chunks.items():
+                drawn.add(block, chunk if store is None else store.kept(coming.first_step + offset, block, chunk))
+            if store is not None:
+                store.store(Progress.within(coming, offset + count), state, drawn.num_chunked)
+        self.chunk_size.learn(count, self.timer.last)
+        self.reporter.advance(count, gradients)
+        return state, offset + count
+
+    def named(self, coming: Round) -> str:
+        """A round for people: its phase, and of how many targets where there are many."""
+        if self.blocks.num_targets == 1:
+            return SHOWN[coming.phase]
+        return f"{SHOWN[coming.phase]}, {coming.is_active.sum()} of {self.blocks.num_targets} targets"
+
+    def take_steps(
+        self, coming: Round, offset: int, count: int, state: RunState
+    ) -> tuple[RunState, dict[int, Chunk], int]:
+        """`count` steps further, of blocks that do not rest; a warm-up round keeps a share of its draws for `adapt`."""
+        active, chunks, total = self.blocks.active(coming.is_active), {}, 0
+        states, gradients = list(state.states), state.warmup_gradients.copy()
+        tasks = [self.parts[b].standing(at(state.tuning, self.blocks.rows(b)), state.states[b]) for b in active]
+        steps = lambda block: self.program(block, coming.first_step + offset, count)  # noqa: E731
+        for block, (after, buffer) in zip(active, self.runner(steps, tasks), strict=True):
+            rows = self.blocks.rows(block)
+            is_active, draws = coming.is_active[rows], by_chain(buffer, count)
+            chosen = where_active(is_active, after, states[block])
+            states[block] = after if chosen is after else placed(chosen, self.mesh)
+            spent = draws.num_gradients.sum(axis=(1, 2))
+            total += int(spent.sum())
+            if coming.phase == SAMPLING:
+                chunks[block] = Chunk.of(draws, is_active)
+            else:
+                keep(state.kept, rows, draws, offset, coming.length)
+                gradients[rows] += is_active * spent
+        return state._replace(states=states, warmup_gradients=gradients), chunks, total
 
 
-def with_chunk(kept: Draws, chunk: Draws, offset: int, round_length: int) -> Draws:
-    """Evenly spaced draws of a round, in a room of fixed size whatever its length; the chunk began at `offset`."""
-    num_kept = kept.log_ratio.shape[1]
-    kept = no_draws(kept, num_kept) if offset == 0 else Draws(*(leaf.copy() for leaf in kept))
-    stride = -(-round_length // num_kept)
-    places = np.arange(offset, offset + chunk.log_ratio.shape[1])
-    chosen = places % stride == stride - 1
-    for room, new in zip(kept, chunk, strict=True):
-        room[:, places[chosen] // stride] = new[:, chosen]
-    return kept
-
-
-def to_chains(buffer: Draws, count: int) -> Draws:
-    """The first `count` rows of a buffer, as NumPy with leading axes (chain, draw)."""
-    return Draws(*(np.moveaxis(np.asarray(leaf)[:count], 0, 1) for leaf in buffer))
-
-
-def concatenate(chunks: list[Draws]) -> Draws:
-    return Draws(*(np.concatenate(parts, axis=1) for parts in zip(*chunks, strict=True)))
+def _on_device(block: Batch) -> Batch:
+    """With its targets' data and bases where the steps are computed, as they are the same in every chunk."""
+    return Batch(jax.tree.map(jax.numpy.asarray, block.paths), block.tuning, block.states, block.keys, block.chains)
 
 
 class ChunkSize:

@@ -4,8 +4,7 @@ import time
 from html import escape
 from typing import Any
 
-from thermocline.engine.figures import REFRESH_SECONDS, running_answer
-from thermocline.records import Draws
+from thermocline.engine.figures import REFRESH_SECONDS, Answer
 
 
 class Line:
@@ -19,7 +18,7 @@ class Line:
         self.name, self.total, self.done, self.gradients, self.answer = "", None, 0, 0, ""
         self.began = self.started = time.monotonic()
         self.shown = 0.0
-        self.latest: tuple[list[Draws], float] | None = None
+        self.latest: Answer | None = None
 
     def phase(self, name: str, total: int | None) -> None:
         self.name, self.total, self.done, self.gradients = name, total, 0, 0
@@ -32,15 +31,15 @@ class Line:
         if time.monotonic() - self.shown > REFRESH_SECONDS:
             self._show()
 
-    def figures(self, chunks: list[Draws], log_zeta: float) -> None:
-        self.latest = chunks, log_zeta
+    def figures(self, answer: Answer) -> None:
+        self.latest = answer
         if time.monotonic() - self.shown > REFRESH_SECONDS:
-            self.answer = running_answer(chunks, log_zeta) or self.answer
+            self.answer = answer() or self.answer
             self._show()
 
     def close(self) -> None:
         self.name, self.total, self.gradients = "done", None, 0
-        self.answer = (running_answer(*self.latest) if self.latest else None) or self.answer
+        self.answer = (self.latest() if self.latest else None) or self.answer
         self._show()
 
     def _show(self) -> None:

@@ -1,7 +1,9 @@
-"""How long a run is: the first way up the path, warm-up rounds that double, and sampling."""
+"""How long a run is: the first way up the path, warm-up rounds that double, and sampling; and who rests meanwhile."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from thermocline.methods.tuning import Tuning
 from thermocline.records import Draws
@@ -11,46 +13,127 @@ PHASES = ("ramp", "warmup", "sampling")  # as `records.Phases` has them
 SHOWN = ("ramp", "warm-up", "sampling")
 FIRST_ROUND = 16  # steps of the first warm-up round
 MOST_RAMPS = 400  # rounds
+NUM_KEPT = 8  # draws a chain, of a run without warm-up
+
+
+class Round(NamedTuple):
+    """Some steps between two looks at what they gave: those targets take them that are active, the others rest."""
+
+    phase: int
+    number: int  # among the rounds of its phase
+    first_step: int
+    length: int
+    is_active: np.ndarray  # by target
+    is_last_warmup: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.first_step + self.length
+
+
+class Pace(NamedTuple):
+    """What changes no law: targets a block, draws a chain that adaptation sees, steps between looks at the progress."""
+
+    block_size: int = 1
+    num_kept: int = NUM_KEPT
+    chunk_size: int | None = None
+
+
+class Plan(Protocol):
+    """Tells a run what to do next, and nothing else does."""
+
+    def next(
+        self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
+    ) -> Round | None:
+        """The round after `before`, or the first; None when the run is over. `draws_of` a target are those so far."""
+        ...
+
+    def total(self, coming: Round) -> int | None:
+        """Steps that a progress bar counts to from the start of this round; None when nobody knows."""
+        ...
 
 
 class RunPlan(NamedTuple):
-    """How long to run: warm-up steps, draws, and the rule that may end sampling early.
+    """Warm-up steps, draws, and the rule that may end the sampling of a target early.
 
-    With a `stop` rule, sampling goes on in rounds that double the draws, from `num_draws` up to `most_draws`,
-    and the rule is asked at their ends only.
+    With a `stop` rule, sampling goes on in rounds that double the draws, from `num_draws` up to `most_draws`; the rule
+    is asked of every target at their ends only, and a target that has enough rests from there on. A target that is
+    not usable, because its density is no number, holds nobody up.
+
+    Targets that have climbed rest until all have. With `is_numbered_apart` the numbers of the steps after that do not
+    depend on how long it took, and so a target's draws not on its company.
     """
 
     num_warmup: int
     num_draws: int
     most_draws: int
-    stop: Callable[[Draws], bool] | None = None
+    stop: Callable[[int, Draws], bool] | None = None
+    is_usable: np.ndarray = np.ones(1, bool)
+    is_numbered_apart: bool = False
+    first_step: int = 0
 
-    def length(self, phase: int, index: int, tuning: Tuning, num_chains: int) -> int:
-        """Steps of a round; 0 when its phase is over."""
+    def next(
+        self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
+    ) -> Round | None:
+        phase, index, step = RAMP, 0, self.first_step
+        if before is not None:
+            phase, index, step = before.phase, before.number + 1, before.end
         if phase == RAMP:
-            goes_on = self.num_warmup > 0 and index < MOST_RAMPS and tuning.is_ramping
-            return max(4, 64 // num_chains) if goes_on else 0
+            steps = max(4, 64 // num_chains)
+            is_ramping = tuning.is_ramping & self.is_usable
+            if self.num_warmup > 0 and index < MOST_RAMPS and is_ramping.any():
+                return Round(RAMP, index, step, steps, is_ramping)
+            phase, index = WARMUP, 0
+            if self.is_numbered_apart and self.num_warmup > 0:
+                step = self.first_step + MOST_RAMPS * steps
+        everyone = np.ones(len(tuning.step_size), bool)
         if phase == WARMUP:
             lengths = warmup_rounds(self.num_warmup)
-            return lengths[index] if index < len(lengths) else 0
-        if index == 0:
-            return self.num_draws
+            if index < len(lengths):
+                return Round(WARMUP, index, step, lengths[index], everyone, index == len(lengths) - 1)
+            return Round(SAMPLING, 0, step, self.num_draws, everyone)
+        return self._more(index, step, before, draws_of)
+
+    def _more(
+        self, index: int, step: int, before: Round | None, draws_of: Callable[[int], Draws]
+    ) -> Round | None:
+        """As many draws again, of the targets that the rule is not yet content with."""
         drawn = self.num_draws * 2 ** (index - 1)
-        return min(drawn, max(self.most_draws - drawn, 0))
-
-    def total(self, phase: int, index: int) -> int | None:
-        """Steps that a progress bar counts to from the start of this round; None when nobody knows."""
-        if phase == RAMP:
+        if self.stop is None or before is None or drawn >= self.most_draws:
             return None
-        return self.num_warmup if phase == WARMUP else self.num_draws * 2 ** max(index - 1, 0)
+        is_active = before.is_active & self.is_usable
+        for target in np.flatnonzero(is_active):
+            is_active[target] = not self.stop(int(target), draws_of(int(target)))
+        if not is_active.any():
+            return None
+        return Round(SAMPLING, index, step, min(drawn, self.most_draws - drawn), is_active)
 
-    def is_over(self, index: int, draws: Callable[[], Draws]) -> bool:
-        """Whether sampling ends with this round."""
-        drawn = self.num_draws * 2**index
-        return self.stop is None or drawn >= self.most_draws or self.stop(draws())
+    def total(self, coming: Round) -> int | None:
+        if coming.phase == RAMP:
+            return None
+        return self.num_warmup if coming.phase == WARMUP else coming.length
 
-    def is_last_warmup(self, phase: int, index: int) -> bool:
-        return phase == WARMUP and index == len(warmup_rounds(self.num_warmup)) - 1
+
+class MorePlan(NamedTuple):
+    """So many more draws for every target of a finished run, from the step at which each had ended.
+
+    Steps have one number for all that take them: targets that ended at different steps go on in different rounds.
+    """
+
+    ended_at: np.ndarray  # by target
+    num_draws: int
+
+    def next(
+        self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
+    ) -> Round | None:
+        ends = np.unique(self.ended_at)
+        index = 0 if before is None else before.number + 1
+        if index >= len(ends):
+            return None
+        return Round(SAMPLING, index, int(ends[index]), self.num_draws, self.ended_at == ends[index])
+
+    def total(self, coming: Round) -> int | None:
+        return coming.length
 
 
 def warmup_rounds(num_warmup: int) -> list[int]:

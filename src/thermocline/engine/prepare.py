@@ -1,13 +1,16 @@
 """From what the user gives to a path that chains can start on."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import Base, BaseFit, NormalisedDensity, fresh_draws
+from thermocline.bases import Base, BaseFit, centres_of, fresh_draws, initial_scale
+from thermocline.engine.batch import Paths, stacked
+from thermocline.movers import Metric, metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Estimate
 from thermocline.support.errors import ThermoclineError
@@ -41,34 +44,109 @@ def prepared(base: Any) -> Any:
     return base.prepared() if hasattr(base, "prepared") else base
 
 
-def prepare(
-    key: jax.Array, target: Target, base: NormalisedDensity, log_zeta: float
-) -> tuple[Path, BaseDraws, Estimate]:
-    """The path, fresh draws of its base, and the base's log mass on the target's support.
+class Prepared(NamedTuple):
+    """What chains start from and methods begin with: leaves have a leading axis over targets."""
 
-    Without a log zeta, that of importance sampling from the base is used: it need not be good.
+    paths: Paths
+    metric: Metric
+    log_ratio: np.ndarray  # at fresh draws of the base; -inf also where it is no number
+    starts: np.ndarray  # (target, chain, coordinate)
+    num_bad: np.ndarray  # draws of the base where r is NaN or +inf
+    positions: np.ndarray | None  # of all those draws; kept for a single target
+
+    @property
+    def num_inside(self) -> np.ndarray:
+        """Draws of the base that fell on the target's support."""
+        return np.isfinite(self.log_ratio).sum(axis=1)
+
+    @property
+    def is_usable(self) -> np.ndarray:
+        """Whose density is a number at every draw of the base, and positive at some."""
+        return (self.num_bad == 0) & (self.num_inside > 0)
+
+
+def prepare(keys: jax.Array, paths: Paths, num_chains: int) -> Prepared:
+    """Fresh draws of every base, and what they say.
+
+    Where log zeta is NaN, that of importance sampling from the base is used: it need not be good.
     """
-    is_known = bool(np.isfinite(log_zeta))
-    path = Path(target, base, jnp.asarray(log_zeta if is_known else 0.0))
-    positions, log_ratio = to_numpy(draw_base(key, path, NUM_BASE_DRAWS))
-    check_log_ratio(path, positions, log_ratio)
-    supported, log_support = np.isfinite(log_ratio), CERTAIN
-    if not supported.all():
-        more = to_numpy(draw_base(jax.random.fold_in(key, 1), path, NUM_SUPPORT_DRAWS))[1]
-        log_support = log_share(np.isfinite(np.concatenate([log_ratio, more])))
-    if not is_known:
-        log_zeta = float(np.logaddexp.reduce(log_ratio[supported]) - np.log(log_ratio.size))
-        path, log_ratio = Path(target, base, jnp.asarray(log_zeta)), log_ratio - log_zeta
-    moments = getattr(base, "moments", None)
-    mean, variance = (None, None) if moments is None else to_numpy(to_numpy(base).moments())
-    return path, BaseDraws(positions, log_ratio, mean, variance), log_support
+    log_zeta = np.array(np.broadcast_to(paths.path.log_zeta, len(paths)))
+    is_known = np.isfinite(log_zeta)
+    paths = paths.with_log_zeta(np.where(is_known, log_zeta, np.zeros_like(log_zeta)))
+    positions, log_ratio = to_numpy(draw_bases(keys, paths, NUM_BASE_DRAWS))
+    num_bad = np.sum(np.isnan(log_ratio) | np.isposinf(log_ratio), axis=1)
+    if paths.is_single:
+        check_log_ratio(paths.path, positions[0], log_ratio[0])
+    log_ratio = np.where(np.isfinite(log_ratio), log_ratio, -np.inf)
+    for target in np.flatnonzero(~is_known):
+        inside = log_ratio[target][np.isfinite(log_ratio[target])]
+        log_zeta[target] = np.logaddexp.reduce(inside) - np.log(log_ratio.shape[1]) if inside.size else 0.0
+        log_ratio[target] -= log_zeta[target]
+    metric = stacked([_metric(paths.one(target), positions[target]) for target in range(len(paths))])
+    chosen = np.stack([starts(*of_target, num_chains) for of_target in zip(positions, log_ratio, strict=True)])
+    kept = positions if paths.is_single else None
+    return Prepared(paths.with_log_zeta(log_zeta), metric, log_ratio, chosen, num_bad, kept)
+
+
+def _metric(path: Path, positions: np.ndarray) -> Metric:
+    known = to_numpy(path.base)
+    return metric_of(initial_scale(known, positions), centres_of(known, positions))
+
+
+def base_draws_of(keys: jax.Array, paths: Paths) -> list[BaseDraws]:
+    """Each target's fresh draws of its base, the same as `prepare` saw: for those who need more of them than that."""
+    positions, log_ratio = to_numpy(draw_bases(keys, paths, NUM_BASE_DRAWS))
+    known = [moments_of(paths.one(target).base) for target in range(len(paths))]
+    each = zip(positions, log_ratio, known, strict=True)
+    return [BaseDraws(position, log_ratio, *moments) for position, log_ratio, moments in each]
+
+
+def moments_of(base: Any) -> tuple[Any, Any]:
+    """Mean and variance, of a base that states them."""
+    return (None, None) if getattr(base, "moments", None) is None else to_numpy(to_numpy(base).moments())
 
 
 @partial(jax.jit, static_argnames="num_draws")
-def draw_base(key: jax.Array, path: Path, num_draws: int) -> tuple[jax.Array, jax.Array]:
-    """Exact draws of the base, ravelled, and r at each."""
-    positions = fresh_draws(key, path.base, num_draws)
-    return positions, jax.vmap(path.log_ratio)(positions)
+def draw_bases(keys: jax.Array, paths: Paths, num_draws: int) -> tuple[jax.Array, jax.Array]:
+    """Exact draws of each base, ravelled, and r at each."""
+
+    def of_target(path: Path, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        positions = fresh_draws(key, path.base, num_draws)
+        return positions, jax.vmap(path.log_ratio)(positions)
+
+    return paths.map(of_target, keys)
+
+
+@partial(jax.jit, static_argnames="num_draws")
+def count_inside(keys: jax.Array, paths: Paths, first: jax.Array, num_draws: int) -> jax.Array:
+    """How many of some of `NUM_SUPPORT_DRAWS` more draws of each base fall on the target's support."""
+
+    def of_target(path: Path, key: jax.Array) -> jax.Array:
+        all_keys = jax.random.split(jax.random.fold_in(key, 1), NUM_SUPPORT_DRAWS)
+        own = jax.lax.dynamic_slice_in_dim(all_keys, first, num_draws)
+        positions = jax.vmap(lambda key: ravel_pytree(path.base.sample(key))[0])(own)
+        return jnp.sum(jnp.isfinite(jax.vmap(path.log_ratio)(positions)))
+
+    return paths.map(of_target, keys)
+
+
+def count_support(keys: jax.Array, prepared: Prepared) -> np.ndarray:
+    """How many base draws fell on each target's support and of how many; many more where some did not."""
+    num_inside, num_drawn = prepared.num_inside, np.full(len(prepared.paths), NUM_BASE_DRAWS)
+    is_partial = prepared.is_usable & (num_inside < num_drawn)
+    for first in range(0, NUM_SUPPORT_DRAWS if is_partial.any() else 0, NUM_BASE_DRAWS):
+        more = np.asarray(count_inside(keys, prepared.paths, first, NUM_BASE_DRAWS))
+        num_inside, num_drawn = num_inside + is_partial * more, num_drawn + is_partial * NUM_BASE_DRAWS
+    return np.stack([num_inside, num_drawn], axis=1)
+
+
+def log_support(support: np.ndarray) -> Estimate:
+    """Log of the base's mass on the target's support, from how many draws fell on it, and of how many."""
+    inside, drawn = map(int, support)
+    if inside == drawn:
+        return CERTAIN
+    share = max(inside, 1) / drawn
+    return Estimate(float(np.log(share)), float(np.sqrt((1 - share) / (share * drawn))), np.inf)
 
 
 def check_log_ratio(path: Path, positions: np.ndarray, log_ratio: np.ndarray) -> None:
@@ -87,13 +165,8 @@ def check_log_ratio(path: Path, positions: np.ndarray, log_ratio: np.ndarray) ->
         )
 
 
-def log_share(is_inside: np.ndarray) -> Estimate:
-    """Log of the probability that a draw is inside, from independent draws."""
-    share = float(np.mean(is_inside))
-    return Estimate(float(np.log(share)), float(np.sqrt((1 - share) / (share * is_inside.size))), np.inf)
-
-
-def starts(base_draws: BaseDraws, num_chains: int) -> np.ndarray:
-    """Exact draws of the base on the target's support, one a chain."""
-    supported = base_draws.position[np.isfinite(base_draws.log_ratio)]
+def starts(positions: np.ndarray, log_ratio: np.ndarray, num_chains: int) -> np.ndarray:
+    """Exact draws of the base on the target's support, as far as there are such, one a chain."""
+    is_inside = np.isfinite(log_ratio)
+    supported = positions[is_inside] if is_inside.any() else positions
     return supported[np.arange(num_chains) % len(supported)]

@@ -1,13 +1,15 @@
 """The programs of a run: many steps of many chains and their start, compiled; adaptation, on the host."""
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from thermocline.engine.batch import Batch, Paths, at
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, in_precision
 from thermocline.movers import Keys, Metric
@@ -15,40 +17,70 @@ from thermocline.paths import Path
 from thermocline.records import Draws
 from thermocline.support.precision import to_numpy
 
+Runner = Callable[[Callable[[Batch], Any], Iterable[Batch]], Iterator[Any]]
+
+
+def in_process(function: Callable[[Batch], Any], blocks: Iterable[Batch]) -> Iterator[Any]:
+    """A runner: maps a pure function over blocks, here one after another, each only when it is asked for."""
+    return map(function, blocks)
+
 
 def chain_mesh(num_chains: int, path: Path) -> Mesh:
     """As many devices as divide the chains evenly; one for a host target, whose callbacks hang on several."""
+    return _mesh(num_chains, path, "chains")
+
+
+def mesh_of(block: Batch) -> Mesh:
+    """The devices of a block: they share out the targets, or the chains of a single one."""
+    if block.paths.is_single:
+        return chain_mesh(len(block.chains), block.paths.path)
+    return _mesh(len(block), block.paths.path, "targets")
+
+
+def _mesh(number: int, path: Path, name: str) -> Mesh:
     devices = jax.devices()[: 1 if path.target.host is not None else None]
-    count = max(n for n in range(1, len(devices) + 1) if num_chains % n == 0)
-    return Mesh(np.array(devices[:count]), ("chains",))
+    count = max(n for n in range(1, len(devices) + 1) if number % n == 0)
+    return Mesh(np.array(devices[:count]), (name,))
+
+
+def placed(states: Any, mesh: Mesh) -> Any:
+    """States (target, chain) on the devices where `advance` leaves them."""
+    return jax.device_put(states, NamedSharding(mesh, _by_lane(mesh)))
+
+
+def _by_lane(mesh: Mesh) -> PartitionSpec:
+    return PartitionSpec("targets") if mesh.axis_names == ("targets",) else PartitionSpec(None, "chains")
 
 
 @partial(jax.jit, static_argnames=("capacity", "mesh"))
 def advance(
-    key: jax.Array,
+    shared_key: jax.Array,
     method: Method,
-    path: Path,
-    tuning: Tuning,
-    states: Any,
+    block: Batch,
     first_step: jax.Array,
     num_steps: jax.Array,
     *,
     capacity: int,
     mesh: Mesh,
 ) -> tuple[Any, Draws]:
-    """`num_steps` steps of every chain, recorded in the first rows of a buffer of `capacity` rows.
+    """`num_steps` steps of every chain, recorded in the first rows of a buffer (row, target, chain).
 
-    The number of steps is traced, so that one program serves warm-up, sampling and every chunk size;
-    a step's keys depend on its number and chain alone, so chunks do not change the draws.
+    The number of steps is traced, so that one program serves warm-up, sampling and every chunk size; a step's keys
+    depend on its number, target and chain alone, so that chunks and company do not change the draws. Trajectory
+    lengths come from one key that all share: otherwise all would wait for the longest.
     """
 
-    def local(method: Method, path: Path, tuning: Tuning, chains: jax.Array, states: Any) -> tuple[Any, Draws]:
-        chain_keys = jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
+    def local(method: Method, paths: Paths, tuning: Tuning, keys: Any, chains: Any, states: Any) -> Any:
+        chain_keys = jax.vmap(lambda key: jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains))(keys)
 
         def step_all(step: jax.Array, states: Any) -> tuple[Any, Draws]:
-            own = jax.vmap(lambda key: jax.random.fold_in(key, step))(chain_keys)
-            shared = jax.random.fold_in(jax.random.fold_in(key, step), 2**31)
-            return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
+            shared = jax.random.fold_in(jax.random.fold_in(shared_key, step), 2**31)
+
+            def of_target(path: Path, tuning: Tuning, keys: jax.Array, states: Any) -> tuple[Any, Draws]:
+                own = jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)
+                return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
+
+            return paths.map(of_target, tuning, chain_keys, states)
 
         def body(i: jax.Array, carry: tuple[Any, Draws]) -> tuple[Any, Draws]:
             states, buffer = carry
@@ -59,40 +91,69 @@ def advance(
         buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(0, num_steps, body, (states, buffer))
 
-    shared, by_chain = PartitionSpec(), PartitionSpec("chains")
-    chains = jnp.arange(jax.tree.leaves(states)[0].shape[0], dtype=jnp.uint32)
+    everywhere, by_lane = PartitionSpec(), _by_lane(mesh)
+    is_single = block.paths.is_single
+    by_target = everywhere if is_single else by_lane
     spread = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(shared, shared, shared, by_chain, by_chain),
-        out_specs=(by_chain, PartitionSpec(None, "chains")),
+        in_specs=(
+            everywhere,
+            block.paths.like(by_lane, everywhere),
+            by_target,
+            by_target,
+            PartitionSpec("chains") if is_single else everywhere,
+            by_lane,
+        ),
+        out_specs=(by_lane, PartitionSpec(None, *by_lane)),
         check_vma=False,
     )
-    return spread(method, path, tuning, chains, states)
+    return spread(method, block.paths, block.tuning, block.keys, block.chains, block.states)
+
+
+@jax.jit
+def start(keys: jax.Array, method: Method, paths: Paths, tuning: Tuning, positions: jax.Array) -> Any:
+    """The states of chains (target, chain) at exact draws of each target's base."""
+
+    def of_target(path: Path, key: jax.Array, tuning: Tuning, positions: jax.Array) -> Any:
+        own = jax.random.split(key, positions.shape[0])
+        return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(own, positions)
+
+    return paths.map(of_target, keys, tuning, positions)
 
 
 def first_tuning(method: Method, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-    """What a method knows before the first round."""
-    metric = to_numpy(metric)
-    with np.errstate(all="ignore"):  # a target whose density is no number among many
-        return in_precision(method.initial_tuning(metric, np.asarray(base_log_ratio)), metric.variances.dtype)
+    """What a method knows of each target before the first round."""
+
+    def made(metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        return in_precision(method.initial_tuning(metric, base_log_ratio), metric.variances.dtype)
+
+    return _on_host(made, to_numpy(metric), np.asarray(base_log_ratio))
 
 
 def adapt(method: Method, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
     """What it knows after a round: on the host, as nothing that runs between rounds is worth compiling."""
-    with np.errstate(all="ignore"):
-        return in_precision(method.adapt(tuning, draws, is_last), tuning.step_size.dtype)
+    dtype = tuning.step_size.dtype
+    return _on_host(lambda tuning, draws: in_precision(method.adapt(tuning, draws, is_last), dtype), tuning, draws)
 
 
 def tuned(method: Method, learned: Tuning) -> Tuning:
     """What a method makes of what its pilot, or a short run of its own, has learned; the same object if nothing."""
-    with np.errstate(all="ignore"):
-        tuning = method.tuned(learned)
-    return learned if tuning is learned else in_precision(tuning, learned.step_size.dtype)
+    is_same = False
+
+    def made(given: Tuning) -> Tuning:
+        nonlocal is_same
+        tuning = method.tuned(given)
+        is_same = tuning is given
+        return in_precision(tuning, given.step_size.dtype)
+
+    tuning = _on_host(made, learned)
+    return learned if is_same else tuning
 
 
-@jax.jit
-def start(key: jax.Array, method: Method, path: Path, tuning: Tuning, positions: jax.Array) -> Any:
-    """The states of chains at exact draws of the base."""
-    keys = jax.random.split(key, positions.shape[0])
-    return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(keys, positions)
+def _on_host(function: Callable[..., Tuning], *trees: Any) -> Tuning:
+    """A method's function of all targets at once; a single one is given without its leading axis."""
+    with np.errstate(all="ignore"):  # a target whose density is no number among many
+        if len(jax.tree.leaves(trees[0])[0]) > 1:
+            return function(*trees)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[None], function(*(at(tree, 0) for tree in trees)))

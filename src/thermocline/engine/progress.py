@@ -4,9 +4,8 @@ import time
 from contextlib import suppress
 from typing import Any, Protocol
 
-from thermocline.engine.figures import REFRESH_SECONDS, running_answer
+from thermocline.engine.figures import REFRESH_SECONDS, Answer
 from thermocline.engine.notebook import Line
-from thermocline.records import Draws
 
 
 class Reporter(Protocol):
@@ -14,7 +13,7 @@ class Reporter(Protocol):
 
     def phase(self, name: str, total: int | None) -> None: ...
     def advance(self, num_steps: int, num_gradients: int) -> None: ...
-    def figures(self, chunks: list[Draws], log_zeta: float) -> None: ...
+    def figures(self, answer: Answer) -> None: ...
     def close(self) -> None: ...
 
 
@@ -23,7 +22,7 @@ class Silent:
 
     def phase(self, name: str, total: int | None) -> None: ...
     def advance(self, num_steps: int, num_gradients: int) -> None: ...
-    def figures(self, chunks: list[Draws], log_zeta: float) -> None: ...
+    def figures(self, answer: Answer) -> None: ...
     def close(self) -> None: ...
 
 
@@ -61,13 +60,13 @@ class Live:
         rate = self.gradients / max(time.monotonic() - self.started, 1e-9)
         self.bar.update(self.task, advance=num_steps, rate=f"{rate:,.0f} gradients/s")
 
-    def figures(self, chunks: list[Draws], log_zeta: float) -> None:
+    def figures(self, answer: Answer) -> None:
         if time.monotonic() - self.shown < REFRESH_SECONDS:
             return
-        answer = running_answer(chunks, log_zeta)
-        if answer is not None:
+        found = answer()
+        if found is not None:
             self.shown = time.monotonic()
-            self.bar.update(self.task, answer=answer)
+            self.bar.update(self.task, answer=found)
 
     def close(self) -> None:
         self._finish()
@@ -100,8 +99,8 @@ class Guarded:
     def advance(self, num_steps: int, num_gradients: int) -> None:
         self._tell("advance", num_steps, num_gradients)
 
-    def figures(self, chunks: list[Draws], log_zeta: float) -> None:
-        self._tell("figures", chunks, log_zeta)
+    def figures(self, answer: Answer) -> None:
+        self._tell("figures", answer)
 
     def close(self) -> None:
         self._tell("close")

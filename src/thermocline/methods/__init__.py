@@ -3,7 +3,7 @@
 from thermocline.methods.annealed_importance import AnnealedImportance
 from thermocline.methods.gibbs import GibbsTempering, SimulatedTempering
 from thermocline.methods.joint import JointTempering
-from thermocline.methods.method import Method, Temperatures, check_method, control_map_of, describe_method
+from thermocline.methods.method import Method, Temperatures, check_method, describe_method, method_fingerprint
 from thermocline.methods.parallel_tempering import ParallelTempering
 from thermocline.methods.sequential import SequentialMonteCarlo
 from thermocline.methods.tempered_transitions import TemperedTransitions
@@ -33,6 +33,6 @@ __all__ = [
     "TemperedTransitions",
     "Untempered",
     "check_method",
-    "control_map_of",
     "describe_method",
+    "method_fingerprint",
 ]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline.methods import tuning as tune
 from thermocline.methods.annealing import anneal
 from thermocline.methods.gibbs import GibbsTempering
 from thermocline.methods.method import Temperatures
@@ -55,6 +56,9 @@ class AnnealedImportance:
         return tuning._replace(law=None, learning=None, schedule=schedule)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        """Where temperatures are given, without the law that a pilot would place them by."""
+        if self.betas is not None:
+            return self.tuned(tune.initial_tuning(self.mover, metric, None, base_log_ratio))
         return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:

@@ -8,8 +8,9 @@ import numpy as np
 
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric
-from thermocline.paths import ControlMap, Path
+from thermocline.paths import Path
 from thermocline.records import Draw, Draws
+from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
 
 
@@ -105,6 +106,7 @@ def describe_method(method: Any) -> str:
     return f"{type(method).__name__}({', '.join(type(part).__name__ for part in parts if part is not None)})"
 
 
-def control_map_of(method: Any) -> ControlMap | None:
-    """The one option that may be a user's function and is not drawn from."""
-    return getattr(method, "control_map", None)
+def method_fingerprint(method: Any) -> str:
+    """Hash of a method's options, and of the one that may be a user's function and is not drawn from."""
+    control_map = getattr(method, "control_map", None)
+    return fingerprint.of_arrays(method) + ("" if control_map is None else fingerprint.of_function(control_map, 0.5))

@@ -42,9 +42,11 @@ class Tuning(NamedTuple):
     bias: Bias | None = None  # of metadynamics
 
     @property
-    def is_ramping(self) -> bool:
-        """Whether chains are still on their first way up; asked between rounds, on the host."""
-        return self.learning is not None and not bool(self.learning.window.is_open)
+    def is_ramping(self) -> np.ndarray:
+        """Whether the chains of each target are still on their first way up; asked between rounds, on the host."""
+        if self.learning is None:
+            return np.zeros(leading_axes(self), bool)
+        return ~np.asarray(self.learning.window.is_open)
 
 
 def law_of(tuning: Tuning) -> Law:

@@ -57,8 +57,16 @@ class Budget(NamedTuple):
 class Search:
     """A search under way; what it has found explains more and more."""
 
-    def __init__(self, evaluate: Evaluator, generator: np.random.Generator, budget: Budget, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        evaluate: Evaluator,
+        generator: np.random.Generator,
+        budget: Budget,
+        reporter: Reporter,
+        prior_rows: np.ndarray | None = None,
+    ) -> None:
         self.evaluate, self.generator, self.budget, self.reporter = evaluate, generator, budget, reporter
+        self.prior_rows = np.zeros((0, evaluate.dimension)) if prior_rows is None else prior_rows  # to look at
         self.peaks: list[Peak] = []
         self.counts: list[int] = []
         self.group: list[int] = []  # of each peak: those of one mode have the same
@@ -117,7 +125,9 @@ class Search:
 
     def look(self, number: int) -> None:
         """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
-        rows = look(self.generator, self.peaks, max(number, 16), along_axes=self.budget.along_axes)
+        given, self.prior_rows = np.split(self.prior_rows, [min(number // 4, len(self.prior_rows))])
+        rows = look(self.generator, self.peaks, max(number - len(given), 16), along_axes=self.budget.along_axes)
+        rows = np.concatenate([rows, given])
         values, gradients = self.evaluate(rows)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         self.num_looks += len(rows)

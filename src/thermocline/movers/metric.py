@@ -109,6 +109,8 @@ class Metric(NamedTuple):
         """For each draw, the mean of the draws of its neighbourhood; in units of the base's scale."""
         if self.centres is None:
             return weight[..., None, :] @ white
+        if white.ndim > 2 and np.all(self.centres == self.centres[..., :1, :]):  # many targets, none with a mixture
+            return np.sum(weight[..., None] * white, axis=-2, keepdims=True)
         centres = self._whitened(self.centres)
         squares = np.sum(centres**2, axis=-1)[..., None, :] - 2 * white @ np.swapaxes(centres, -1, -2)
         nearest = np.argmin(squares, axis=-1)

@@ -117,8 +117,7 @@ def grid_of_betas() -> np.ndarray:
 def profile_of_base(log_ratio: np.ndarray) -> Profile:
     """From exact base draws, which count by their effective number after reweighting to each beta."""
     is_used = np.isfinite(log_ratio)
-    mean, variance, shares, _ = _reweighted(np.where(is_used, log_ratio, 0.0), np.where(is_used, 0.0, -np.inf))
-    size = 1 / np.sum(shares**2, axis=-1)
+    mean, variance, size, _ = _reweighted(np.where(is_used, log_ratio, 0.0), np.where(is_used, 0.0, -np.inf))
     count = np.minimum(size[..., 1:], size[..., :-1])
     return Profile(mean, variance, np.where(count > 0.2 * np.sum(is_used, axis=-1, keepdims=True), count, 0.0))
 
@@ -138,7 +137,14 @@ def profile_of_round(log_ratio: np.ndarray, log_mass: np.ndarray, log_prior: np.
 def _reweighted(
     log_ratio: np.ndarray, log_weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Mean and variance of r in each interval of the grid; shares of the draws and log partition at its points."""
+    """Mean and variance of r in each interval of the grid; effective size and log partition at its points.
+
+    One target after another, as a table of all draws at all betas is large.
+    """
+    if log_ratio.ndim > 1:
+        each = [_reweighted(*rows) for rows in zip(log_ratio, log_weight, strict=True)]
+        mean, variance, size, log_partition = (np.stack(leaves) for leaves in zip(*each, strict=True))
+        return mean, variance, size, log_partition
     betas = grid_of_betas()
     terms = betas[:, None] * log_ratio[..., None, :] + log_weight[..., None, :]
     highest = np.max(terms, axis=-1, keepdims=True)
@@ -148,4 +154,5 @@ def _reweighted(
     slope = np.diff(log_partition) / np.diff(betas)
     mean = np.sum(shares * log_ratio[..., None, :], axis=-1, keepdims=True)
     variance = np.sum(shares * (log_ratio[..., None, :] - mean) ** 2, axis=-1)
-    return np.nan_to_num(slope), 0.5 * (variance[..., 1:] + variance[..., :-1]), shares, log_partition
+    size = 1 / np.sum(shares**2, axis=-1)
+    return np.nan_to_num(slope), 0.5 * (variance[..., 1:] + variance[..., :-1]), size, log_partition

@@ -1,13 +1,18 @@
-"""Many results in one table for people: the joint answer, what it rests on, and the worst targets."""
+"""Many results in one table or on one page for people: the joint answer, what it rests on, and the worst targets."""
 
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from thermocline.checks import Check
-from thermocline.many.result import ManyResults
-from thermocline.methods import describe_method
 from thermocline.records import Estimate
-from thermocline.report.summary import MEANING, Section, checks_table, sections_text
+from thermocline.report.drawing import FAINT, TARGET, drawing, figure
+from thermocline.report.page import Figure, write_page
+from thermocline.report.page import Section as PageSection
+from thermocline.report.summary import MEANING, checks_table
+from thermocline.results.many import ManyResults
+from thermocline.support.tables import Section, html_of, sections_text
 
 MOST_TARGETS = 10
 RANKS = {"failed": 0, "suspect": 1, "ok": 2}
@@ -15,7 +20,77 @@ RANKS = {"failed": 0, "suspect": 1, "ok": 2}
 
 def summary_text(results: ManyResults) -> str:
     """The summary as plain text, without colour codes, whatever the terminal."""
-    return sections_text([_answer(results), _run(results), _worst(results), checks_table(results.checks)])
+    return sections_text(_sections(results))
+
+
+def summary_html(results: ManyResults) -> str:
+    """The summary as a piece of HTML that needs nothing from outside."""
+    return html_of(*_sections(results))
+
+
+def write_many(results: ManyResults, path: str | Path) -> Path:
+    """The page: what all targets together say, whether to trust it, each target's answer, and what was run."""
+    sections = {
+        "What is the answer?": lambda results: PageSection((), _each(results), (_answer(results),)),
+        "Can I trust it?": _trust,
+        "Which targets are the worst?": lambda results: PageSection((), (), (_worst(results),)),
+        "What was run?": lambda results: PageSection((), (), (_run(results),)),
+    }
+    return write_page(results, path, sections)
+
+
+def _trust(results: ManyResults) -> PageSection:
+    bad = [check for check in results.checks if not check.passed]
+    said = f"{len(results.checks)} checks were made of all targets together, and {len(bad) or 'none'} did not pass."
+    advice = tuple(f"{check.status}: {check.advice}" for check in bad)
+    return PageSection((said, *advice), (), (checks_table(results.checks)._replace(notes=()),))
+
+
+def _each(results: ManyResults) -> tuple[Figure, ...]:
+    """Log Z of every target that has one, in order of size, and its error."""
+    each = results.log_evidences
+    if each is None or not np.isfinite(each.value).any():
+        return ()
+    order = [i for i in np.argsort(each.value) if np.isfinite(each.value[i])]
+    rank, errors = np.arange(1, len(order) + 1), each.standard_error[order]
+    pieces = []
+    for name, values, caption in (
+        ("log Z", each.value[order], "log Z of each target, in order of its size."),
+        ("error of log Z", errors, "The standard error of each, in the same order; the line is their median."),
+    ):
+        with drawing() as (canvas, axes):
+            if name != "log Z":
+                axes.axhline(float(np.median(errors)), color=FAINT, linewidth=1)
+            axes.plot(rank, values, color=TARGET, linestyle="none", marker="o", markersize=2)
+            axes.set_xlabel("targets, by log Z")
+            axes.set_ylabel(name)
+            axes.ticklabel_format(axis="y", useOffset=False)
+            pieces.append(figure(canvas, caption))
+    return tuple(pieces)
+
+
+def as_dict(results: ManyResults) -> dict[str, Any]:
+    """All numbers, for scripts."""
+    each = results.log_evidences
+    return {
+        "verdict": results.verdict,
+        "verdicts": results.verdicts.tolist(),
+        "log_evidence": None if results.log_evidence is None else vars(results.log_evidence),
+        "log_evidences": None if each is None else {name: column.tolist() for name, column in vars(each).items()},
+        "bias": None if results.bias is None else vars(results.bias),
+        "checks": [vars(check) for check in results.checks],
+        "targets": results.index.tolist(),
+        "run": {
+            "chains": results.runs.num_chains,
+            "draws": results.runs.known.num_draws[results.index].tolist(),
+            "method": results.runs.settings.method_name,
+            "seed": results.runs.settings.seed,
+        },
+    }
+
+
+def _sections(results: ManyResults) -> list[Section]:
+    return [_answer(results), _run(results), _worst(results), checks_table(results.checks)]
 
 
 def _answer(results: ManyResults) -> Section:
@@ -54,19 +129,19 @@ def _with_interval(joint: Estimate) -> str:
 
 
 def _run(results: ManyResults) -> Section:
-    draws, settings = results.runs.draws, results.settings
-    _, num_chains, num_draws = draws.log_ratio.shape
-    gradients, warmup = int(draws.num_gradients.sum()), int(results.runs.warmup_gradients.sum())
-    seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in settings.seconds.shown().items())
-    kept = "" if draws.position.shape[-1] else "; the parameters' were not kept"
+    runs, known = results.runs, results.runs.known
+    warmup = int(known.warmup_gradients[results.index].sum())
+    gradients = warmup + sum(int(leaf.sum()) for (leaf,) in runs.fields(results.index, "num_gradients"))
+    seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in runs.seconds.shown().items())
+    kept = "" if runs.settings.has_positions else "; the parameters' were not kept"
     return Section(
         "Run",
         (),
         [
-            ("method", describe_method(settings.method)),
-            ("draws", f"{num_chains} chains x {num_draws} a target{kept}"),
-            ("gradients", f"{gradients + warmup:,}, {warmup:,} of them in warm-up"),
-            ("seconds", f"{settings.seconds.total:.1f} ({seconds})"),
+            ("method", runs.settings.method_name),
+            ("draws", f"{runs.num_chains} chains x {results.lengths} a target{kept}"),
+            ("gradients", f"{gradients:,}, {warmup:,} of them in warm-up"),
+            ("seconds", f"{runs.seconds.total:.1f} ({seconds})"),
         ],
     )
 

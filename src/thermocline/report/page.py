@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thermocline.report.summary import MEANING
-from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.tables import COLOURS
 from thermocline.support.tables import Section as Table
@@ -31,8 +30,8 @@ class Section(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
-def write_page(result: Result, path: str | Path, sections: "dict[str, Callable[[Result], Section]]") -> Path:
-    """Write the page, whole or not at all."""
+def write_page(result: Any, path: str | Path, sections: "dict[str, Callable[[Any], Section]]") -> Path:
+    """Write the page of a Result, or of the results of many targets, whole or not at all."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

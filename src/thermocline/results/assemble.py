@@ -10,7 +10,7 @@ from jax.flatten_util import ravel_pytree
 
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
-from thermocline.methods import Method, control_map_of, describe_method
+from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import Path, as_stored
 from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
 from thermocline.results.pointwise import pointwise
@@ -32,18 +32,13 @@ def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, prec
         base=fingerprint.of_function(path.base.log_density, position)
         + fingerprint.of_function(path.base.sample, jax.random.key(0)),
         log_zeta=repr(float(path.log_zeta)),
-        method=fingerprint.of_arrays(method) + _of_control_map(method),
+        method=method_fingerprint(method),
         seed=str(seed),
         number_of_chains=str(num_chains),
         precision=precision,
         number_of_devices=str(chain_mesh(num_chains, path).size),
         version=version("thermocline"),
     )
-
-
-def _of_control_map(method: Method) -> str:
-    control_map = control_map_of(method)
-    return "" if control_map is None else fingerprint.of_function(control_map, 0.5)
 
 
 def check_same_run(stored: Fingerprint, given: Fingerprint) -> None:

@@ -54,8 +54,8 @@ def save(result: Result, path: str | Path) -> None:
         "run": storage.encode(run, arrays),
     }
     groups = arviz_groups(result) | {
-        "unconstrained": _by_chain(result.unconstrained),
-        "thermocline": xarray.Dataset({name: (_own_dims(name, values), values) for name, values in arrays.items()}),
+        "unconstrained": by_chain(result.unconstrained),
+        "thermocline": xarray.Dataset({name: (own_dims(name, values), values) for name, values in arrays.items()}),
     }
     storage.write_groups(path, groups, _attributes(result) | {"thermocline": storage.to_json(header)})
 
@@ -89,12 +89,12 @@ def arviz_groups(result: Result) -> "dict[str, xarray.Dataset]":
     index = resampled_in_order(result)
     stats = {name: getattr(result.draws, ours) for name, ours in STATISTICS.items()}
     labels = result.info.labels
-    pointwise = {"log_likelihood": _by_chain(result.log_likelihood, labels)} if result.log_likelihood else {}
+    pointwise = {"log_likelihood": by_chain(result.log_likelihood, labels)} if result.log_likelihood else {}
     return {
-        "posterior": _by_chain({name: _taken(values, index) for name, values in result.parameters.items()}, labels),
-        "sample_stats": _by_chain({name: _taken(values, index) for name, values in stats.items()}),
-        "weighted_posterior": _by_chain(result.parameters, labels),
-        "draws": _by_chain({name: leaf for name, leaf in result.draws._asdict().items() if leaf.size}),
+        "posterior": by_chain({name: _taken(values, index) for name, values in result.parameters.items()}, labels),
+        "sample_stats": by_chain({name: _taken(values, index) for name, values in stats.items()}),
+        "weighted_posterior": by_chain(result.parameters, labels),
+        "draws": by_chain({name: leaf for name, leaf in result.draws._asdict().items() if leaf.size}),
         "diagnostics": _diagnostics(result),
         **pointwise,
     }
@@ -127,7 +127,7 @@ def _taken(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     return values.reshape(-1, *values.shape[2:])[index]
 
 
-def _by_chain(variables: dict[str, np.ndarray], labels: AxisLabels | None = None) -> "xarray.Dataset":
+def by_chain(variables: dict[str, np.ndarray], labels: AxisLabels | None = None) -> "xarray.Dataset":
     """Variables with leading axes (chain, draw), under names that can be stored; `long_name` keeps the true one.
 
     `labels` gives dims and coords that the front end knows.
@@ -139,7 +139,7 @@ def _by_chain(variables: dict[str, np.ndarray], labels: AxisLabels | None = None
     coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
     given, sizes, arrays = labels or AxisLabels(), {"chain": -1, "draw": -1}, {}
     for name, values in variables.items():
-        dims = _own_dims(stored[name], values[0, 0])
+        dims = own_dims(stored[name], values[0, 0])
         wanted = tuple(given.dims.get(name, ()))
         if _are_usable(wanted, values.shape[2:], sizes, stored):
             dims = wanted
@@ -166,7 +166,7 @@ def _diagnostics(result: Result) -> "xarray.Dataset":
         table = np.empty((len(DIAGNOSTICS), *values.shape[2:]))
         for place in np.ndindex(values.shape[2:]):
             table[(slice(None), *place)] = _diagnosed(values[(..., *place)], result.draws.log_weight_target)
-        dims = "diagnostic", *_own_dims(stored[name], table[0])
+        dims = "diagnostic", *own_dims(stored[name], table[0])
         variables[stored[name]] = dims, table, {"long_name": name}
     return xarray.Dataset(variables, coords={"diagnostic": list(DIAGNOSTICS)})
 
@@ -179,7 +179,7 @@ def _diagnosed(values: np.ndarray, log_weight: np.ndarray) -> tuple[float, float
     return mean.value, mean.standard_error, effective_size(values, log_weight), agreement
 
 
-def _own_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
+def own_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
     return tuple(f"{name}_dim_{axis}" for axis in range(np.ndim(values)))
 
 

@@ -16,7 +16,7 @@ from thermocline.estimators.batches import Batches, batches_of_groups
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
-from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo
+from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
 
@@ -182,6 +182,11 @@ class Result:
     def cost(self) -> Cost:
         """Seconds and evaluations of the density, by phase."""
         return self.info.cost
+
+    @property
+    def search(self) -> SearchRecord | None:
+        """How completely modes were looked for, and what may have been missed; None where they were not."""
+        return None if self.mode_table is None else self.mode_table.search
 
     @property
     def caveats(self) -> tuple[str, ...]:

@@ -2,18 +2,22 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from thermocline.records import BaseDraws, Estimate, restored
 from thermocline.results import storage
+from thermocline.results.many_file import loaded
 from thermocline.results.result import Continuation, Result
 from thermocline.support.errors import ThermoclineError
 
 
-def load(path: str | Path) -> Result:
-    """A result that `Result.save` wrote; executes nothing, and answers all that needs no new evaluation."""
+def load(path: str | Path) -> Any:
+    """The Result, or the ManyResults, that was saved; executes nothing, and answers what needs no new evaluation."""
     groups, attributes = storage.read_groups(path)
     try:
         header = json.loads(attributes["thermocline"])
+        if "many" in header:
+            return loaded(groups)
         arrays, names = groups["thermocline"], header["names"]
         run = storage.decode(header["run"], arrays)
         return Result(

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from thermocline.checks import Check, verdict_of
-from thermocline.checks.check import at_least, at_most
+from thermocline.checks.check import Check, at_least, at_most, verdict_of
 from thermocline.estimators.convergence import difference_p_value
 from thermocline.records import Estimate
 

@@ -7,22 +7,24 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline.api_many import sample_many
 from thermocline.bases import BaseFit, NormalisedDensity
-from thermocline.many.program import Paths, at
-from thermocline.many.result import ManyResults
-from thermocline.many.sample import group_size_for, sample_many, seeds_of
+from thermocline.engine.batch import Paths, at
+from thermocline.estimators.batches import batches_of_groups
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.annealed_importance import check_annealed
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Mover
 from thermocline.opinions.bidirectional import log_mean, reverse_run
 from thermocline.paths import Path
+from thermocline.records import Estimate
+from thermocline.results.many import ManyResults
+from thermocline.results.runs import Runs, weights
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import cast, computing_in, to_numpy
+from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target
 
 NUM_CHAINS = 4  # that runs up are spread over
@@ -97,7 +99,7 @@ def bidirectional_many(
     with computing_in(precision):
         positions = _ravelled(target, cast(exact_draws, precision), len(forward))
         mover = cast(method.mover, precision)
-        reverse = _reverse_runs(forward, mover, positions, seed, int(num_runs), group_size_for(group_size))
+        reverse = _reverse_runs(forward, mover, positions, seed, int(num_runs))
     return _sandwiches(forward, reverse, time.monotonic() - began)
 
 
@@ -114,20 +116,21 @@ def _ravelled(target: Target, draws: Any, number: int) -> np.ndarray:
 
 
 def _reverse_runs(
-    forward: ManyResults, mover: Mover, positions: np.ndarray, seed: int, num_runs: int, group_size: int
+    forward: ManyResults, mover: Mover, positions: np.ndarray, seed: int, num_runs: int
 ) -> np.ndarray:
-    """Log weights (target, run), a group of targets at a time."""
-    runs, paths = forward.runs, forward.paths
-    path = Path(paths.path.target, paths.path.base, jnp.asarray(runs.log_zeta))
-    paths, tuning = cast((Paths(path, paths.is_shared), runs.tuning), forward.settings.precision)
-    shared, number, parts = jax.random.fold_in(jax.random.key(seed), 7), len(forward), []
-    for first in range(0, number, group_size):
-        group = np.arange(first, first + group_size) % number
-        part = _reverse_group(
-            shared, seeds_of(seed, group), paths.take(group), at(tuning, group), mover, positions[group], num_runs
-        )
-        parts.append(to_numpy(part))
-    return np.concatenate(parts)[:number]
+    """Log weights (target, run), a block of targets at a time, as they ran up."""
+    shared, found = jax.random.fold_in(jax.random.key(seed), 7), np.empty((len(forward), num_runs))
+    assert isinstance(forward.runs, Runs), "of this session"
+    for part in forward.runs.parts:
+        went, blocks = part.went, part.went.outcomes.drawn.blocks
+        paths, tuning = cast((went.paths, went.outcomes.tuning), forward.runs.settings.precision)
+        starts = positions[np.resize(part.targets, blocks.num_targets)]
+        for rows in map(blocks.rows, range(len(blocks))):
+            of_rows = paths.take(rows), at(tuning, rows), mover, starts[rows]
+            weights = np.asarray(_reverse_group(shared, went.seeds[rows], *of_rows, num_runs))
+            own = part.targets[rows]
+            found[own] = weights[: len(own)]
+    return found
 
 
 @partial(jax.jit, static_argnames="num_runs")
@@ -147,10 +150,15 @@ def _reverse_group(
     return paths.map(of_target, seeds, tuning, positions)
 
 
+def _log_mean(log_weight: np.ndarray) -> Estimate:
+    """Of runs that are all independent of each other."""
+    return log_mean(log_weight, batches_of_groups(log_weight.shape[0], log_weight.shape[1], 1))
+
+
 def _sandwiches(forward: ManyResults, reverse: np.ndarray, seconds: float) -> ManySandwiches:
-    log_zeta, up = forward.runs.log_zeta, forward.runs.draws.log_weight_target
-    lower = [log_mean(weights) for weights in up]
-    upper = [log_mean(weights[None]) for weights in reverse]
+    log_zeta, up = forward.runs.known.log_zeta, weights(forward.runs, forward.index)
+    lower = [_log_mean(of_target) for of_target, *_ in up]
+    upper = [_log_mean(of_target[None]) for of_target in reverse]
     return ManySandwiches(
         np.array([side.value for side in lower]) + log_zeta,
         log_zeta - np.array([side.value for side in upper]),

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import norm
 
 import thermocline as tc
-from thermocline.many import ManyResults
-from thermocline.many.checks import check_sum
-from thermocline.many.result import sum_of
+from thermocline import ManyResults
+from thermocline.checks.many import check_sum
 from thermocline.records import Estimate
+from thermocline.results.many import sum_of
 
 NUMBER, DIMENSION = 10, 3
 
@@ -115,7 +115,7 @@ def test_chunks_do_not_change_the_draws(results):
 
 def test_without_positions_the_evidence_and_the_checks_are_the_same(results):
     lean = run(data_of(), positions=False)
-    assert lean.runs.draws.position.size == 0
+    assert lean.stacked("position").size == 0
     assert np.array_equal(lean.log_evidences.value, results.log_evidences.value)
     assert np.array_equal(lean.verdicts, results.verdicts)
     assert lean[1].checks == results[1].checks
@@ -155,7 +155,7 @@ def test_a_base_with_a_leading_axis(results):
     base = tc.Gaussian({"x": data["mean"] + 0.4, "y": np.full(NUMBER, 0.3)}, 1.3 * widths)
     log_zeta = truths_of(data) + 1.0
     some = run(data, base=tc.BaseFit(base, log_zeta))
-    assert np.array_equal(some.runs.log_zeta, log_zeta)
+    assert np.array_equal(some.runs.known.log_zeta, log_zeta)
     assert abs(some.log_evidence.z_score(truths_of(data).sum())) < 4
 
 
@@ -182,8 +182,8 @@ def test_one_base_for_all_and_targets_with_an_edge():
 def test_a_method_without_evidence_and_another_group_size():
     """Another width of the program changes rounding only."""
     some, other = (run(data_of(), method=tc.Untempered(), num_warmup=0, group_size=size) for size in (16, 4))
-    assert np.array_equal(some.runs.seed, other.runs.seed)
-    assert np.allclose(some.runs.draws.position[:, :, :20], other.runs.draws.position[:, :, :20], rtol=1e-6)
+    assert np.array_equal(some.runs.known.seed, other.runs.known.seed)
+    assert np.allclose(some.stacked("position")[:, :, :20], other.stacked("position")[:, :, :20], rtol=1e-6)
     assert some.log_evidence is None
     assert some.log_evidences is None
     assert some[2].log_evidence is None
@@ -258,7 +258,7 @@ def test_bad_data_get_a_sentence(change, sentence):
         (tc.Gaussian({"x": np.zeros((4, DIMENSION)), "y": np.zeros(4)}, np.ones((4, 4))), "one for each of 10 targets"),
         (tc.Gaussian({"x": np.zeros((10, 2)), "y": np.zeros(10)}, np.ones((10, 4))), "wrong for target 0"),
         (tc.BaseFit(tc.Gaussian.diagonal(ORIGIN, 1.0), np.zeros(3)), r"log_zeta has shape \(3,\)"),
-        (None, "base is None, which has no `log_density`"),
+        ("a base", "base is 'a base', which has no `log_density`"),
     ],
 )
 def test_bad_bases_get_a_sentence(base, sentence):

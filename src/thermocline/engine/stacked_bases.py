@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import Base, BaseFit, check_base
-from thermocline.many.program import at
+from thermocline.engine.batch import at
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, to_numpy
 

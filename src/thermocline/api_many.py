@@ -1,0 +1,279 @@
+"""`sample_many`: hundreds to thousands of targets that differ in their data only."""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from thermocline.auto.black_box import find_base
+from thermocline.bases import BaseFit, NormalisedDensity
+from thermocline.checks import Check
+from thermocline.engine.batch import Paths, at, stacked
+from thermocline.engine.checkpoint import Checkpoint, check_folder
+from thermocline.engine.explore import Lengths, explore_batch, more
+from thermocline.engine.plan import MorePlan, Pace
+from thermocline.engine.prepare import NUM_BASE_DRAWS
+from thermocline.engine.progress import Reporter, reporter_for
+from thermocline.engine.stacked_bases import resolve_bases
+from thermocline.engine.stacked_data import check_signature, marks_of, num_targets, seeds_of, stacked_target
+from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
+from thermocline.evaluator import Evaluator
+from thermocline.methods import GibbsTempering, Method, check_method, describe_method
+from thermocline.paths import Path
+from thermocline.results.many import ManyResults
+from thermocline.results.runs import Part, Runs, Settings, lean
+from thermocline.support.errors import ThermoclineError, ThermoclineWarning
+from thermocline.support.precision import cast, computing_in, to_numpy
+from thermocline.target import Target, dimension
+
+GROUP_SIZE = 32  # targets a block, on a CPU; for any number of them the same, because width changes rounding
+GROUP_SIZE_ELSEWHERE = 256
+BLOCKS_AT_ONCE = 8  # go through the phases of a run together
+NUM_DRAWS = 1000  # a chain, where neither a number nor an error is asked for
+NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains of a target
+MOST_BYTES = 8e9  # of draws of the parameters, in memory
+UNUSABLE = "log density is a number"  # a check
+
+
+def sample_many(
+    target: Target,
+    data: Any,
+    *,
+    base: NormalisedDensity | BaseFit | Callable[[Any], NormalisedDensity | BaseFit] | None = None,
+    seed: int = 0,
+    method: Method | None = None,
+    num_chains: int = 4,
+    num_warmup: int = 500,
+    num_draws: int | None = None,
+    target_error: float | None = None,
+    positions: bool = True,
+    progress: bool = True,
+    checkpoint: str | os.PathLike[str] | None = None,
+    search: bool = False,
+    precision: str = "float64",
+    chunk_size: int | None = None,
+    group_size: int | None = None,
+) -> ManyResults:
+    """Sample `target` given each datum of `data`, a PyTree whose leaves have a leading axis over targets.
+
+    `base` is a function of the datum that JAX can trace (an inference network, say) and that returns a base or a
+    `BaseFit`; or a base whose leaves have the leading axis too; or one base for all. Without it, `fit_auto` looks for
+    a base for each target. `target.data` is not used. Other options are those of `tc.sample`, for every target by
+    itself: one that has its `target_error` rests while others go on. `search` makes a table of modes for each Result.
+
+    Targets run in blocks of `group_size` by the same compiled program. A target's draws do not depend on how many
+    others there are; another block size changes rounding. With `positions=False` the draws of the parameters are
+    dropped once a target's checks are made, and only their weights kept, for the evidence. With `checkpoint`, a
+    folder, draws go to its files and are read from there when asked for; the same call resumes a run that was cut off.
+    """
+    chosen = GibbsTempering() if method is None else method
+    _check_method(chosen)
+    fixed = NUM_DRAWS if num_draws is None and target_error is None else num_draws
+    lengths = lengths_of(chosen, num_chains, num_warmup, fixed, target_error)
+    check_options(seed, lengths, target_error, chunk_size)
+    number, size = num_targets(data), group_size_for(group_size)
+    if checkpoint is not None:
+        check_folder(checkpoint)
+    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+        chosen = cast(chosen, precision)
+        position, data = to_numpy(cast((target.initial_position, data), precision))
+        target = replace(target, initial_position=position)
+        check_signature(replace(target, data=at(data, 0)))
+        row = num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
+        _check_memory(positions and checkpoint is None, number * row)
+        if base is None:
+            families = searched(target, data, seed, target_error or TARGET_ERROR, precision, reporter)
+        else:
+            families = [given(target, data, base, size, precision)]
+        pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
+        settings = Settings(
+            int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
+        )
+        marks = {
+            "seed": str(seed),
+            "number of chains": str(num_chains),
+            "precision": precision,
+            "group size": str(size),
+            "run length": f"{num_warmup}, {num_draws}, {target_error}",
+        }
+        results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter)
+    _warn_of_unusable(results)
+    return results
+
+
+class Family(NamedTuple):
+    """Targets whose bases have the same shape, so that one program serves them: their numbers, and their paths."""
+
+    targets: np.ndarray
+    paths: Paths
+    fits: tuple[BaseFit, ...] = ()
+
+    def waves(self, block_size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Targets that run together, as rows of this family; and the same with others that fill up the last block."""
+        for first in range(0, len(self.targets), BLOCKS_AT_ONCE * block_size):
+            own = np.arange(first, min(first + BLOCKS_AT_ONCE * block_size, len(self.targets)))
+            yield own, np.resize(own, -(-len(own) // block_size) * block_size)
+
+
+def given(target: Target, data: Any, base: Any, size: int, precision: str) -> Family:
+    """All targets, with the bases that the user gave."""
+    number = len(jax.tree.leaves(data)[0])
+    groups = [np.arange(first, first + size) % number for first in range(0, number, size)]
+    bases, log_zeta, is_shared = resolve_bases(base, data, target.initial_position, groups, precision)
+    return Family(np.arange(number), Paths(Path(stacked_target(target, data), bases, log_zeta), is_shared))
+
+
+def searched(
+    target: Target, data: Any, seed: int, target_error: float, precision: str, reporter: Reporter
+) -> list[Family]:
+    """A search for each target, and those targets together whose bases came out alike."""
+    number, alike = len(jax.tree.leaves(data)[0]), {}
+    for place, own in enumerate(seeds_of(seed, np.arange(number))):
+        one = cast(replace(target, data=at(data, place)), precision)
+        fit = find_base(Evaluator(one, precision), int(own), target_error, reporter)
+        fit = fit._replace(base=to_numpy(cast(fit.base, precision)))
+        shape = str(jax.tree.structure(fit.base)), str([np.shape(leaf) for leaf in jax.tree.leaves(fit.base)])
+        alike.setdefault(shape, []).append((place, fit))
+    families = []
+    for members in alike.values():
+        index, fits = np.array([place for place, _ in members]), tuple(fit for _, fit in members)
+        log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
+        path = Path(stacked_target(target, at(data, index)), stacked([fit.base for fit in fits]), log_zeta)
+        families.append(Family(index, Paths(path), fits))
+    return families
+
+
+def run_families(
+    families: list[Family],
+    lengths: Lengths,
+    pace: Pace,
+    settings: Settings,
+    checkpoint: str | os.PathLike[str] | None,
+    marks: dict[str, str],
+    reporter: Reporter,
+) -> ManyResults:
+    """Some blocks after others, so that no more than these hold what runs need while they go on."""
+    parts, known_checks = [], {}
+
+    def stored(paths: Paths) -> Checkpoint | None:
+        if checkpoint is None:
+            return None
+        folder = FilePath(checkpoint) / f"targets-{len(parts):05d}"
+        return Checkpoint(folder, marks_of(paths, settings.method) | marks, streams=True)
+
+    for family in families:
+        for own, rows in family.waves(pace.block_size):
+            seeds = seeds_of(settings.seed, family.targets[rows])
+            paths = family.paths.take(rows)
+            went = explore_batch(
+                settings.seed, seeds, paths, settings.method, lengths, pace, reporter, stored
+            )
+            part = Part(family.targets[own], went, tuple(family.fits[row] for row in own) if family.fits else ())
+            note_unusable(part, known_checks)
+            parts.append(part if settings.has_positions else _checked(part, settings, known_checks))
+    runs = Runs(parts, settings)
+    return ManyResults(runs, np.arange(len(runs)), known_checks)
+
+
+def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> ManyResults:
+    """Go on with all targets of a call: the same chains, `num_draws` more each (by default as many as most have)."""
+    runs = results.runs
+    if not isinstance(runs, Runs):
+        raise ThermoclineError(
+            "loaded results do not hold their targets and cannot go on together; tc.extend(results[i], target) each, "
+            "or extend in the session that made them."
+        )
+    settings, longest = runs.settings, int(runs.known.num_draws.max())
+    num_more = longest if num_draws is None else num_draws
+    parts = []
+    with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
+        for part in runs.parts:
+            went, before = part.went, part.went.outcomes
+            plan, pace = MorePlan(before.num_steps, num_more), Pace(before.drawn.blocks.size)
+            paths = went.paths
+            after = more(
+                settings.seed, went.seeds, settings.method, paths, before.tuning, before.states, plan, pace, reporter
+            )
+            drawn = after.drawn if settings.has_positions else after.drawn.without("position")
+            outcomes = after._replace(
+                drawn=before.drawn.followed_by(drawn),
+                seconds=before.seconds + after.seconds,
+                warmup_gradients=before.warmup_gradients,
+            )
+            parts.append(part._replace(went=went._replace(outcomes=outcomes)))
+    known = {i: checks for i, checks in results.known_checks.items() if checks[0].name == UNUSABLE}
+    return ManyResults(Runs(parts, settings), results.index, known)
+
+
+def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> None:
+    """Targets whose density is no number get a check that says so: the others go on."""
+    rows = zip(part.targets, part.went.num_bad, part.went.support, strict=False)
+    for index, num_bad, (num_inside, _) in rows:
+        if num_bad == 0 and num_inside > 0:
+            continue
+        why = (
+            f"NaN or +inf, less the base's, at {num_bad} of {NUM_BASE_DRAWS} draws of its base; look at its datum, "
+            "return -inf off the support, and check that the base has a density where it draws."
+            if num_bad
+            else f"-inf at all {NUM_BASE_DRAWS} draws of its base; give a base that covers the target's support."
+        )
+        advice = f"target {index}: log density is {why}"
+        known_checks[int(index)] = (Check(UNUSABLE, np.nan, 0.0, "failed", advice),)
+
+
+def _checked(part: Part, settings: Settings, known_checks: dict[int, tuple[Check, ...]]) -> Part:
+    """Without draws of the parameters, once the checks that need them are made."""
+    runs = Runs([part], settings._replace(has_positions=True))
+    runs.places = {int(target): (0, row) for row, target in enumerate(part.targets)}
+    for target in part.targets:
+        if int(target) not in known_checks:
+            known_checks[int(target)] = runs.result(int(target), is_for_checks=True).checks
+    return lean(part)
+
+
+def _warn_of_unusable(results: ManyResults) -> None:
+    """Warn of targets that could not be sampled; raise when none could."""
+    reasons = [check.advice for checks in results.known_checks.values() for check in checks if check.name == UNUSABLE]
+    if len(reasons) == len(results):
+        raise ThermoclineError(f"no target can be sampled; {reasons[0]}")
+    if reasons:
+        more = "" if len(reasons) == 1 else f" And {len(reasons) - 1} more: see results.verdicts."
+        warnings.warn(
+            f"{reasons[0]}{more} The joint log evidence is NaN with it; leave it out by results[results.verdicts != "
+            '"failed"].',
+            ThermoclineWarning,
+            stacklevel=3,
+        )
+
+
+def _check_method(method: Method) -> None:
+    """Programs have one shape for all targets."""
+    check_method(method)
+    if not method.is_sized:
+        raise ThermoclineError(
+            f"sample_many cannot run {type(method).__name__} of a size that each target finds for itself: all have "
+            f"equally many temperatures. So give {type(method).__name__} its num_temperatures (num_replicas of "
+            "ParallelTempering), which a pilot places for each target, or its betas."
+        )
+
+
+def group_size_for(group_size: int | None) -> int:
+    if group_size is None:
+        return GROUP_SIZE if jax.default_backend() == "cpu" else GROUP_SIZE_ELSEWHERE
+    if not (isinstance(group_size, int | np.integer) and group_size >= 1):
+        raise ThermoclineError(f"group_size is {group_size!r}; give a positive number of targets, or None.")
+    return int(group_size)
+
+
+def _check_memory(positions: bool, num_bytes: int) -> None:
+    if positions and num_bytes > MOST_BYTES:
+        raise ThermoclineError(
+            f"the draws of the parameters would take {num_bytes / 1e9:.0f} GB; pass positions=False to keep only their "
+            "weights, draw less, or call sample_many on a part of the data at a time."
+        )
