@@ -75,9 +75,10 @@ def test_a_base_equal_to_the_target_has_full_share_and_no_error():
 
 
 def test_located_modes_reads_a_fit():
-    rows = np.ones((3, 2))
-    fit = SimpleNamespace(modes=(SimpleNamespace(optima=SimpleNamespace(position=rows)), []))
-    assert located_modes(fit) is rows
+    rows = np.arange(6.0).reshape(3, 2)
+    peaks = [SimpleNamespace(highest=row) for row in rows]
+    fit = SimpleNamespace(modes=SimpleNamespace(found=SimpleNamespace(peaks=peaks)))
+    np.testing.assert_array_equal(located_modes(fit), rows)
 
 
 def test_a_run_that_takes_too_long_is_ended_and_one_that_raises_is_kept(monkeypatch):
