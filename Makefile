@@ -51,6 +51,7 @@ lint: $(VENV)/.dev
 check: lint
 	$(RUN) -m pytest -n 2 --dist loadfile -m "not slow and not long" $(PYTEST_OPTIONS)
 
+check test: export OPENBLAS_NUM_THREADS := 1
 check test: export JAX_COMPILATION_CACHE_DIR := $(CURDIR)/build/programs
 check test: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS := 0.3
 test: lint

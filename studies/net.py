@@ -7,6 +7,7 @@ because bits depend on the processor and on jaxlib.
 """
 
 import argparse
+import hashlib
 import os
 import subprocess
 import sys
@@ -20,7 +21,8 @@ NUM_ALIKE, TOLERANCE = 20, 1e-8
 
 def draws_at(commit: str) -> dict[str, np.ndarray]:
     """The draws of a commit's code, made once and kept."""
-    folder = ROOT / "build" / "net" / commit
+    script = (ROOT / "studies" / "net_draws.py").read_bytes()
+    folder = ROOT / "build" / "net" / f"{commit}-{hashlib.sha256(script).hexdigest()[:8]}"
     if not (folder / "draws.npz").exists():
         folder.mkdir(parents=True, exist_ok=True)
         archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True).stdout
