@@ -93,7 +93,7 @@ def sample(
                 modes = table_of_modes(seed, evaluate, fit, explored, reporter)
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
-        return assemble(explored, chosen, seed, precision, modes, story=fit.story, around=around)
+        return assemble(explored, chosen, seed, precision, modes, notes=fit.notes, around=around)
 
 
 @overload
@@ -150,8 +150,8 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         num_more = num_before if num_draws is None else num_draws
         tuning, states = jax.tree.map(lambda leaf: leaf[None], (to_numpy(tuning), states))
         plan, seeds = MorePlan(np.array([before.num_steps]), num_more), np.array([seed], np.uint32)
-        went = more(seed, seeds, chosen, Paths.of_one(path), tuning, states, plan, Pace(), reporter)
-        outcome = went.one(0)
+        explored = more(seed, seeds, chosen, Paths.of_one(path), tuning, states, plan, Pace(), reporter)
+        outcome = explored.one(0)
         both = Draws(*(np.concatenate(pair, axis=1) for pair in zip(result.draws, outcome.draws, strict=True)))
         explored = Exploration(path, outcome._replace(draws=both), result.base_draws, result.log_support)
         modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision)
@@ -161,7 +161,7 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
                 modes = table_of_modes_again(seed, evaluate, modes, explored, reporter)
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
         around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
-        return assemble(explored, chosen, seed, precision, modes, story=info.story, around=around)
+        return assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around)
 
 
 def _check_kinds(target: Any, method: Any) -> None:

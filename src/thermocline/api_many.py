@@ -171,10 +171,8 @@ def run_families(
         for own, rows in family.waves(pace.block_size):
             seeds = seeds_of(settings.seed, family.targets[rows])
             paths = family.paths.take(rows)
-            went = explore_batch(
-                settings.seed, seeds, paths, settings.method, lengths, pace, reporter, stored
-            )
-            part = Part(family.targets[own], went, tuple(family.fits[row] for row in own) if family.fits else ())
+            explored = explore_batch(settings.seed, seeds, paths, settings.method, lengths, pace, reporter, stored)
+            part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
             note_unusable(part, known_checks)
             parts.append(part if settings.has_positions else _checked(part, settings, known_checks))
     runs = Runs(parts, settings)
@@ -194,11 +192,19 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
     parts = []
     with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
         for part in runs.parts:
-            went, before = part.went, part.went.outcomes
+            explored, before = part.explored, part.explored.outcomes
             plan, pace = MorePlan(before.num_steps, num_more), Pace(before.drawn.blocks.size)
-            paths = went.paths
+            paths = explored.paths
             after = more(
-                settings.seed, went.seeds, settings.method, paths, before.tuning, before.states, plan, pace, reporter
+                settings.seed,
+                explored.seeds,
+                settings.method,
+                paths,
+                before.tuning,
+                before.states,
+                plan,
+                pace,
+                reporter,
             )
             drawn = after.drawn if settings.has_positions else after.drawn.without("position")
             outcomes = after._replace(
@@ -206,14 +212,14 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
                 seconds=before.seconds + after.seconds,
                 warmup_gradients=before.warmup_gradients,
             )
-            parts.append(part._replace(went=went._replace(outcomes=outcomes)))
+            parts.append(part._replace(explored=explored._replace(outcomes=outcomes)))
     known = {i: checks for i, checks in results.known_checks.items() if checks[0].name == UNUSABLE}
     return ManyResults(Runs(parts, settings), results.index, known)
 
 
 def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> None:
     """Targets whose density is no number get a check that says so: the others go on."""
-    rows = zip(part.targets, part.went.num_bad, part.went.support, strict=False)
+    rows = zip(part.targets, part.explored.num_bad, part.explored.support, strict=False)
     for index, num_bad, (num_inside, _) in rows:
         if num_bad == 0 and num_inside > 0:
             continue

@@ -7,7 +7,7 @@ import thermocline as tc
 from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
-from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips, sojourns
+from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips, tours
 from thermocline.records import Draws, TailIndex
 
 
@@ -91,24 +91,24 @@ def test_stays_beyond_the_base_are_counted_by_their_weight():
     """Two chains: one stay of three draws, and three of one."""
     r = np.array([[5.0, 5.0, 5.0, 0.0, 0.0, 5.0, 0.0, 0.0], [0.0, 5.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0]])
     draws = Draws(*[np.zeros_like(r)] * len(Draws._fields))._replace(log_ratio=r, inverse_temperature=np.ones_like(r))
-    share, number = sojourns(draws, 0.0)
+    share, number = tours(draws, 0.0)
     assert share == pytest.approx(6 / 16)
     assert number == pytest.approx(6**2 / (3**2 + 1 + 1 + 1))
-    assert sojourns(draws, 6.0) == (0.0, 0.0)
+    assert tours(draws, 6.0) == (0.0, 0.0)
     amid = np.where(np.arange(8) == 1, 0.0, np.ones_like(r))  # the base, amid the first stay
-    assert sojourns(draws._replace(inverse_temperature=amid), 0.0)[1] == pytest.approx(6**2 / (2**2 + 1 + 1 + 1 + 1))
+    assert tours(draws._replace(inverse_temperature=amid), 0.0)[1] == pytest.approx(6**2 / (2**2 + 1 + 1 + 1 + 1))
 
 
 def test_a_lone_stay_beyond_the_base_is_noticed(good):
     num_chains, num_draws = good.draws.log_ratio.shape
     log_ratio = np.zeros((num_chains, num_draws))
-    assert CHECKS["stays"](spoiled(good, log_ratio=log_ratio)) == []
+    assert CHECKS["tours"](spoiled(good, log_ratio=log_ratio)) == []
     log_ratio[0] = 50.0
     level = np.zeros_like(log_ratio)
     context = spoiled(
         good, log_ratio=log_ratio, log_weight_target=level, log_weight_base=level, inverse_temperature=level + 1
     )
-    assert statuses(context, "stays") == {"stays beyond the base": "failed"}
+    assert statuses(context, "tours") == {"tours beyond the base": "failed"}
 
 
 def test_an_evidence_below_its_lower_bound_is_noticed(good):
@@ -188,6 +188,6 @@ def test_effective_size_and_r_hat_of_independent_draws():
 
 @pytest.mark.parametrize(("axis", "words"), [((0, 1, 0), "along x[1]"), ((0, 0, 0), "|x|^-3, its dimension")])
 def test_a_density_that_does_not_fall_is_named(good, axis, words):
-    (check,) = CHECKS["fall"](good._context()._replace(fall=TailIndex(0.7, np.array(axis, float))))
+    (check,) = CHECKS["tail index"](good._context()._replace(tail_index=TailIndex(0.7, np.array(axis, float))))
     assert check.status == "failed"
     assert words in check.advice

@@ -91,8 +91,8 @@ def explored(places, seeds, *, runner=in_process, size=4, method=None):
         )
 
 
-def draws_at(went, place) -> Draws:
-    return went.outcomes.drawn.of_target(place)
+def draws_at(explored, place) -> Draws:
+    return explored.outcomes.drawn.of_target(place)
 
 
 def assert_same_draws(first: Draws, second: Draws):
@@ -186,7 +186,7 @@ def test_a_checkpoint_changes_no_draw_and_holds_them(stopped, tmp_path):
     stored = run(data_of(), num_draws=200, target_error=0.02, checkpoint=tmp_path, chunk_size=33)
     for place in range(len(stopped)):
         assert_same(stored[place], stopped[place])
-    chunks = [chunk for part in stored.runs.parts for chunks in part.went.outcomes.drawn.chunks for chunk in chunks]
+    chunks = [chunk for part in stored.runs.parts for chunks in part.explored.outcomes.drawn.chunks for chunk in chunks]
     assert all(isinstance(chunk.read("position")[0], np.memmap) for chunk in chunks)
     files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.npz")}
     assert_same(run(data_of(), num_draws=200, target_error=0.02, checkpoint=tmp_path)[3], stopped[3])
@@ -272,4 +272,4 @@ def test_without_a_base_each_target_gets_a_search():
     truths = data["constant"] + np.log(2 * np.pi) + np.log(2.0)
     assert np.all(np.abs(some.log_evidences.value - truths) < 5 * some.log_evidences.standard_error + 1e-6)
     assert [len(some[i].modes) for i in range(3)] == [1, 2, 1]
-    assert len(some[1].info.story) > 1
+    assert len(some[1].info.notes) > 1

@@ -35,7 +35,7 @@ def test_independent_coordinates_reach_their_known_optimum():
     fits = [fit_advi(problem.target, seed=seed) for seed in range(4)]
     values = np.array([fit.log_zeta for fit in fits])
     assert np.all(values < problem.log_evidence)
-    error = float(fits[0].story[0].split("± ")[1].split()[0])
+    error = float(fits[0].notes[0].split("± ")[1].split()[0])
     assert abs(values.mean() - (problem.log_evidence - loss)) < 4 * error / 2 + 0.01
     scale = np.mean([fit.base.scale_tril for fit in fits], axis=0)
     np.testing.assert_allclose(scale, np.diagonal(precision) ** -0.5, rtol=0.05)
@@ -87,7 +87,7 @@ def edged_log_density(x, data):
 @pytest.mark.parametrize("outside", [-np.inf, np.nan])
 def test_an_edge_of_the_support_does_no_harm(outside):
     fit = fit_advi(tc.Target(edged_log_density, 1.0, {"outside": outside}), precision="float32")
-    error = float(fit.story[0].split("± ")[1].split()[0])
+    error = float(fit.notes[0].split("± ")[1].split()[0])
     assert np.log(0.5) - 0.2 < fit.log_zeta < np.log(0.5) + 4 * error
     assert 0.3 < fit.base.mean < 1.2
 

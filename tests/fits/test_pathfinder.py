@@ -78,7 +78,7 @@ def funnel_log_density(position):
 
 def test_a_funnel_is_met_where_its_mass_is_and_not_where_it_is_highest():
     fit = fit_pathfinder(tc.Target(funnel_log_density, {"log_scale": 0.0, "x": np.zeros(6)}))
-    error = float(fit.story[0].split("± ")[1].rstrip("."))
+    error = float(fit.notes[0].split("± ")[1].rstrip("."))
     assert -4 < fit.log_zeta < 4 * error
     highest = -1 - 6 * 2.0**2  # of log scale, where the density has its optimum
     assert fit.base.mean["log_scale"] > highest / 2
@@ -96,7 +96,7 @@ def target(width):
 
 def test_of_two_modes_the_heavier_wins_and_bounds_the_evidence():
     fit = fit_pathfinder(target(np.inf))
-    error = float(fit.story[0].split("± ")[1].rstrip("."))
+    error = float(fit.notes[0].split("± ")[1].rstrip("."))
     assert -3.0 + np.log(0.8) - 0.02 < fit.log_zeta < -3.0 + np.log(0.8) + 4 * error + 1e-3
     np.testing.assert_allclose(fit.base.mean["x"], [3.0, 0.0], atol=0.1)
 
@@ -111,5 +111,5 @@ def test_a_box_in_which_nothing_bends_is_met_by_its_slope():
     box = tc.Target(lambda x: jnp.where(jnp.all(jnp.abs(x) < 1), 2 * jnp.sum(x), -jnp.inf), np.zeros(6))
     fit = fit_pathfinder(box)
     exact = 6 * np.log(np.sinh(2.0))
-    error = float(fit.story[0].split("± ")[1].rstrip("."))
+    error = float(fit.notes[0].split("± ")[1].rstrip("."))
     assert exact - 3 < fit.log_zeta < exact + 4 * error

@@ -33,7 +33,7 @@ def test_chi_squared_covers_both_modes():
     least = minimize(lambda t: exact_bound(t[0], np.exp(t[1])), [0.0, 2.0], method="Nelder-Mead").fun
     mean, deviation = float(fit.base.mean), float(fit.base.scale_tril[0, 0])
     assert least <= exact_bound(mean, deviation) < least + 0.02
-    error = float(fit.story[0].split("± ")[1].split()[0])
+    error = float(fit.notes[0].split("± ")[1].split()[0])
     assert abs(fit.log_zeta - exact_bound(mean, deviation)) < 4 * error
     assert fit.log_zeta_is == "upper bound"
     assert fit.log_zeta > 0
@@ -49,7 +49,7 @@ def test_a_gaussian_target_is_fitted_by_itself():
     """In 20 dimensions too, where the widened draws find nothing: they must not drive the fit away."""
     problem = gaussian(20)
     fit = fit_renyi(problem.target)
-    error = float(fit.story[0].split("± ")[1].split()[0])
+    error = float(fit.notes[0].split("± ")[1].split()[0])
     assert abs(fit.log_zeta - problem.log_evidence) < 4 * error + 0.005
     covariance = np.linalg.inv(problem.target.data["precision"])
     deviations = np.sqrt(np.diagonal(covariance))

@@ -153,13 +153,13 @@ def test_a_mode_that_chains_alone_have_found_is_reported(double):
     draws = draws_at(position, np.zeros((4, 400)))
     near = MEANS[0] + generator.normal(size=(2048, 3))
     nobody: Any = None
-    went = Exploration(
+    explored = Exploration(
         nobody,
         Outcome(draws, nobody, None, 0, {}, 0),
         BaseDraws(near, np.zeros(2048), None, None),
         Estimate(0.0, 0.0, np.inf),
     )
-    found = table_of_modes(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), went, Silent())
+    found = table_of_modes(5, target, tc.BaseFit(tc.Gaussian.diagonal(MEANS[0], 1.0), 0.0), explored, Silent())
     assert target.num_rows > 0
     assert sorted(found.found_by) == ["chains", "start"]
     place = found.found_by.index("chains")

@@ -44,7 +44,7 @@ def test_a_target_shows_its_parameters_and_data_as_text():
 
 
 def test_a_fit_shows_its_log_zeta_and_story():
-    html = tc.BaseFit(tc.Gaussian.diagonal(0.0, 1.0), -3.25, 1200, "lower bound", story=("2 < 3 modes.",))._repr_html_()
+    html = tc.BaseFit(tc.Gaussian.diagonal(0.0, 1.0), -3.25, 1200, "lower bound", notes=("2 < 3 modes.",))._repr_html_()
     for part in ("Gaussian", "-3.25 (lower bound)", "1,200", "2 &lt; 3 modes."):
         assert part in html, part
 

@@ -63,7 +63,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
     notes = (*told(search), f"{number} pilots; {design.share:.0%} of the base's own draws count.")
     modes: LocalModes = local_modes(search.found(), design.mixture)
     cost = evaluate.num_rows + spent
-    return BaseFit(design.mixture.base(like), design.log_evidence, cost, modes=modes, story=notes)
+    return BaseFit(design.mixture.base(like), design.log_evidence, cost, modes=modes, notes=notes)
 
 
 def redesigned(designer: Designer, before: Design, seed: int) -> Design:

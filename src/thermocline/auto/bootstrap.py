@@ -46,7 +46,7 @@ def fit_bootstrap(
             spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
             fit = gaussian_of(evaluate, pool)
         notes = (f"{num_rounds} runs; {len(search.peaks)} modes were found before them.",)
-        return fit._replace(num_gradients=evaluate.num_rows + spent, story=notes)
+        return fit._replace(num_gradients=evaluate.num_rows + spent, notes=notes)
 
 
 def gaussian_of(evaluate: Evaluator, pool: Pool) -> BaseFit:

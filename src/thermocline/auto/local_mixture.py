@@ -48,7 +48,7 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
             bounds = [float(np.mean(draw_importance(generator, evaluate, fit).log_weight)) for fit in fits]
             mixture = Mixture.of(fits, bounds)
             log_zeta, kind = float(np.logaddexp.reduce(bounds)), "estimate" if do_overlap(peaks) else "lower bound"
-        return BaseFit(mixture, log_zeta, evaluate.num_rows, kind, story=notes)
+        return BaseFit(mixture, log_zeta, evaluate.num_rows, kind, notes=notes)
 
 
 def do_overlap(peaks: list[Peak]) -> bool:

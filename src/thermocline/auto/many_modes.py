@@ -53,7 +53,7 @@ def fit_many_modes(
     search.peaks, _ = admitted(evaluate, highest, [], "hop", MOST_MODES)
     search.counts, search.group = [1] * len(search.peaks), list(range(len(search.peaks)))
     modes = local_modes(search.found(), first_mixture(search.peaks))
-    return BaseFit(base, pool.log_evidence, evaluate.num_rows + spent, modes=modes, story=tuple(notes))
+    return BaseFit(base, pool.log_evidence, evaluate.num_rows + spent, modes=modes, notes=tuple(notes))
 
 
 def optima_of(search: Search) -> Optima:

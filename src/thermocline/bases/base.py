@@ -14,7 +14,7 @@ from thermocline.support.pytree import pytree
 from thermocline.support.tables import Section, html_of
 from thermocline.target import named_leaves
 
-MOST_STORY = 12  # sentences shown
+MOST_NOTES = 12  # sentences shown
 
 
 class NormalisedDensity(Protocol):
@@ -52,7 +52,7 @@ class BaseFit(NamedTuple):
     log_zeta_is: str = "estimate"  # or "lower bound", "upper bound"
     trace: np.ndarray | None = None  # of the objective, where there was one
     modes: Any = None  # what a search for modes found, where there was one
-    story: tuple[str, ...] = ()  # what the fit did, in sentences for the summary
+    notes: tuple[str, ...] = ()  # what the fit did, in sentences for the summary
 
     def _repr_html_(self) -> str:
         rows = [
@@ -60,7 +60,7 @@ class BaseFit(NamedTuple):
             ("log ζ", f"{self.log_zeta:.6g} ({self.log_zeta_is})"),
             ("gradients", f"{self.num_gradients:,}"),
         ]
-        return html_of(Section("Base", (), rows, self.story[:MOST_STORY]))
+        return html_of(Section("Base", (), rows, self.notes[:MOST_NOTES]))
 
 
 def base_name(base: Any) -> str:

@@ -7,7 +7,7 @@ from thermocline.checks.check import Check, Context, Verdict, verdict_of
 from thermocline.checks.method import check_method
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
 from thermocline.checks.model import check_model
-from thermocline.checks.modes import check_fall, check_modes, check_sojourns
+from thermocline.checks.modes import check_modes, check_tail_index, check_tours
 from thermocline.checks.moves import check_divergences, check_nonfinite, check_runaways, check_standstill
 from thermocline.checks.replicas import check_swaps
 from thermocline.checks.temperature import check_has_evidence, check_occupancy, check_round_trips
@@ -17,7 +17,7 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "evidence": check_has_evidence,
     "model": check_model,
     "method": check_method,
-    "fall": check_fall,
+    "tail index": check_tail_index,
     "round trips": check_round_trips,
     "occupancy": check_occupancy,
     "r-hat": check_r_hat,
@@ -29,7 +29,7 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "base law": check_base_law,
     "lower bound": check_lower_bound,
     "modes": check_modes,
-    "stays": check_sojourns,
+    "tours": check_tours,
     "divergences": check_divergences,
     "non-finite": check_nonfinite,
     "standstill": check_standstill,
@@ -37,7 +37,7 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "swaps": check_swaps,
 }
 
-OF_THE_JOINT = {"occupancy", "base moments", "base law", "stays"}  # need draws of x and beta together
+OF_THE_JOINT = {"occupancy", "base moments", "base law", "tours"}  # need draws of x and beta together
 
 
 def run_checks(context: Context) -> tuple[Check, ...]:

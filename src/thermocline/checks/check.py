@@ -47,7 +47,7 @@ class Context(NamedTuple):
     batches: Batches | None = None  # where independent pieces are known beforehand
     share_arrived: float = 1.0  # of climbs, at an optimum; the others ran off
     caveats: tuple[str, ...] = ()  # why log Z may not be the model's evidence, from the front end
-    fall: Any = None  # how fast the density falls along the axis where it falls slowest
+    tail_index: Any = None  # how fast the density falls along the axis where it falls slowest
     biases: tuple[str, ...] = ()  # why the method is not exact, from the method
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least
-from thermocline.estimators.convergence import APPRECIABLE, sojourns
+from thermocline.estimators.convergence import APPRECIABLE, tours
 from thermocline.records import Estimate, Mode
 from thermocline.support.tails import normal_tail
 from thermocline.target import describe
 
 P_LIMITS = 1e-3, 1e-6
 VISIT_LIMITS = 10, 3
-STAY_LIMITS = 3, 1.5
+TOUR_LIMITS = 3, 1.5
 LEAST_POWER = 1.02  # with which a density falls that can be integrated
 KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
 
@@ -34,34 +34,34 @@ def check_modes(context: Context) -> list[Check]:
     return checks
 
 
-def check_sojourns(context: Context) -> list[Check]:
+def check_tours(context: Context) -> list[Check]:
     """What lies beyond the base's reach must not rest on one or two long stays of a chain."""
     if context.log_evidence is None:
         return []
-    share, number = sojourns(context.draws, context.log_evidence.value - context.log_zeta)
+    share, number = tours(context.draws, context.log_evidence.value - context.log_zeta)
     if share < APPRECIABLE:
         return []
     advice = (
         f"{share:.0%} of the target lies where the base is thin, and its weight there rests on few stays of chains: "
         "draw more, or give a base that covers it (tc.fit_auto)."
     )
-    return [at_least("stays beyond the base", number, *STAY_LIMITS, advice)]
+    return [at_least("tours beyond the base", number, *TOUR_LIMITS, advice)]
 
 
-def check_fall(context: Context) -> list[Check]:
+def check_tail_index(context: Context) -> list[Check]:
     """Far out the density must fall faster than 1/|x| along every axis of the draws, and |x|^-D all around.
 
     Otherwise its integral does not exist.
     """
-    if context.fall is None or not context.fall.axis.size:
+    if context.tail_index is None or not context.tail_index.axis.size:
         return []
-    if context.fall.axis.any():
-        name = list(context.parameters)[int(np.argmax(np.abs(context.fall.axis)))]
+    if context.tail_index.axis.any():
+        name = list(context.parameters)[int(np.argmax(np.abs(context.tail_index.axis)))]
         where = f"Far out along {name} the density does not fall faster than 1/|{name}|"
     else:
-        where = f"Far out the density does not fall faster than |x|^-{context.fall.axis.size}, its dimension"
+        where = f"Far out the density does not fall faster than |x|^-{context.tail_index.axis.size}, its dimension"
     advice = f"{where}: the target seems improper, and then has no evidence and no posterior. Give it a proper prior."
-    return [at_least("fall of the density (power)", context.fall.power, LEAST_POWER, LEAST_POWER, advice)]
+    return [at_least("tail index of the density", context.tail_index.power, LEAST_POWER, LEAST_POWER, advice)]
 
 
 def _total(modes: tuple[Mode, ...], log_known_mass: Estimate, log_evidence: Estimate) -> Check:

@@ -77,11 +77,11 @@ def explore(
     """Run `method` on the path from `base` to `target`; both are already of the precision in force: a batch of one."""
     paths = Paths.of_one(Path(target, base, jnp.asarray(log_zeta if np.isfinite(log_zeta) else np.nan)))
     pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
-    went = explore_batch(
+    explored = explore_batch(
         seed, np.array([seed], np.uint32), paths, method, lengths, pace, reporter, lambda paths: checkpoint(paths.path)
     )
-    base_draws = BaseDraws(went.positions[0], went.log_ratio[0], *moments_of(base))
-    return Exploration(went.paths.path, went.outcomes.one(0), base_draws, log_support(went.support[0]))
+    base_draws = BaseDraws(explored.positions[0], explored.log_ratio[0], *moments_of(base))
+    return Exploration(explored.paths.path, explored.outcomes.one(0), base_draws, log_support(explored.support[0]))
 
 
 def explore_batch(
@@ -216,9 +216,9 @@ def _with_pilot(outcomes: Outcomes, pilot: Outcomes) -> Outcomes:
     return outcomes._replace(seconds=outcomes.seconds + pilot.seconds, warmup_gradients=gradients)
 
 
-def resampled(went: Exploration, seed: int, number: int) -> np.ndarray:
+def resampled(explored: Exploration, seed: int, number: int) -> np.ndarray:
     """So many draws of the chains, equally weighted for the target."""
-    draws = went.outcome.draws
+    draws = explored.outcome.draws
     index = systematic_resample(draws.log_weight_target.ravel(), number, seed)
     return draws.position.reshape(-1, draws.position.shape[-1])[index]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from thermocline.engine.explore import Lengths
 from thermocline.estimators import log_evidence
-from thermocline.estimators.convergence import APPRECIABLE, round_trips, sojourns
+from thermocline.estimators.convergence import APPRECIABLE, round_trips, tours
 from thermocline.estimators.stages import has_stages
 from thermocline.methods import Method, Temperatures
 from thermocline.records import Draws, Estimate
@@ -16,7 +16,7 @@ from thermocline.support.errors import ThermoclineError
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
 MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
-MANY_STAYS, FEWEST_STAYS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
+MANY_TOURS, FEWEST_TOURS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
 FAIR_LENGTH = 4000  # draws a chain
 
 
@@ -59,6 +59,6 @@ def is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_sup
     estimate = log_evidence(draws, log_zeta, log_support)
     if estimate.standard_error > target_error:
         return False
-    share, number = sojourns(draws, estimate.value - log_zeta) if needs_trips else (0.0, 0.0)
-    is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_STAYS
-    return share < APPRECIABLE or number >= MANY_STAYS or is_fair
+    share, number = tours(draws, estimate.value - log_zeta) if needs_trips else (0.0, 0.0)
+    is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_TOURS
+    return share < APPRECIABLE or number >= MANY_TOURS or is_fair

@@ -99,7 +99,7 @@ def path_ends(draws: Draws) -> np.ndarray:
     return np.where((side > 0) & (for_target >= 0.5), 1, np.where((side <= 0) & (for_base >= 0.5), -1, 0))
 
 
-def sojourns(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
+def tours(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
     """The target's share where it exceeds the base `THIN` times, and the effective number of stays that hold it.
 
     There chains come by walking, not by the base's draws, and a few long stays may hold what most runs never see:

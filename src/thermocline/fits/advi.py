@@ -55,7 +55,7 @@ def fit_advi(
     normal = fitted.ascent.normal
     base = Gaussian(evaluate.unravel(normal.mean), normal.scale.astype(precision))
     trace = fitted.ascent.trace
-    return BaseFit(base, fitted.elbo, evaluate.num_rows, "lower bound", trace, story=_story(fitted))
+    return BaseFit(base, fitted.elbo, evaluate.num_rows, "lower bound", trace, notes=_notes(fitted))
 
 
 def advi(
@@ -120,7 +120,7 @@ def elbo_gradient(generator: np.random.Generator, evaluate: Evaluator, num_draws
     return np.sum(residuals, axis=0), normal.stretch(residuals, noise)
 
 
-def _story(fitted: Approximation) -> tuple[str, ...]:
+def _notes(fitted: Approximation) -> tuple[str, ...]:
     kind = "full rank" if fitted.ascent.normal.scale.ndim == 2 else "independent coordinates"
     ending = "" if fitted.ascent.has_converged else " It was still rising when the steps ran out."
     return (

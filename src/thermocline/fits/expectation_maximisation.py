@@ -39,8 +39,8 @@ def fit_mixture(
     ends = [em_fit(one, draws.position, draws.weight, start is not None) for one in starts]
     best = max(ends, key=lambda end: end.trace[-1])
     known = draws.log_evidence if log_zeta is None else log_zeta
-    story = f"Expectation maximisation fitted {best.mixture.num_components} Gaussians to {len(draws.weight)} draws."
-    return BaseFit(best.mixture, float(known or 0.0), trace=best.trace, story=(story,))
+    notes = f"Expectation maximisation fitted {best.mixture.num_components} Gaussians to {len(draws.weight)} draws."
+    return BaseFit(best.mixture, float(known or 0.0), trace=best.trace, notes=(notes,))
 
 
 class EmFit(NamedTuple):

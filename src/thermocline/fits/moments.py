@@ -27,20 +27,20 @@ def fit_moments(source: Any, *, like: Any = None, log_zeta: float | None = None)
     if isinstance(source, Mixture):
         mean, covariance = mixture_moments(source)
         base = Gaussian.from_covariance(unravelled(mean, source.component(0).mean), covariance)
-        known, story = None if fitted is None else fitted.log_zeta, "a base"
+        known, notes = None if fitted is None else fitted.log_zeta, "a base"
     else:
         draws = weighted_draws_of(source, like)
         mean, covariance = weighted_moments(draws.position, draws.weight)
         base = Gaussian.from_covariance(draws.unravel(mean), shrunk(covariance, draws.num_effective))
         known = draws.log_evidence
-        story = f"{len(draws.weight)} weighted draws, {draws.num_effective:.0f} of them effective"
+        notes = f"{len(draws.weight)} weighted draws, {draws.num_effective:.0f} of them effective"
     log_zeta, is_known = (known, True) if log_zeta is None else (log_zeta, False)
     return BaseFit(
         base,
         float(0.0 if log_zeta is None else log_zeta),
         0 if fitted is None else fitted.num_gradients,
         fitted.log_zeta_is if fitted is not None and is_known else "estimate",
-        story=(f"A Gaussian was given the mean and covariance of {story}.",),
+        notes=(f"A Gaussian was given the mean and covariance of {notes}.",),
     )
 
 

@@ -78,8 +78,8 @@ def fit_pathfinder(target: Target, *, seed: int = 0, num_paths: int = 8, precisi
         )
     scale = triangular(best.scaled(np.eye(evaluate.dimension)[None])[0].T)
     base = Gaussian(evaluate.unravel(best.mean[0]), scale.astype(precision))
-    story = f"Pathfinder's best point on {num_paths} paths has an ELBO of {value[0]:.3f} ± {error[0]:.3f}."
-    return BaseFit(base, float(value[0]), evaluate.num_rows, "lower bound", trace, story=(story,))
+    notes = f"Pathfinder's best point on {num_paths} paths has an ELBO of {value[0]:.3f} ± {error[0]:.3f}."
+    return BaseFit(base, float(value[0]), evaluate.num_rows, "lower bound", trace, notes=(notes,))
 
 
 def _best_of(

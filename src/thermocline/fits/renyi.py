@@ -65,7 +65,7 @@ def fit_renyi(
         evaluate.num_rows,
         "lower bound" if order < 1 else "upper bound",
         fitted.ascent.trace * _sign(order),
-        story=_story(fitted, order),
+        notes=_notes(fitted, order),
     )
 
 
@@ -174,7 +174,7 @@ def _sign(order: float) -> int:
     return 1 if order < 1 else -1
 
 
-def _story(fitted: Covering, order: float) -> tuple[str, ...]:
+def _notes(fitted: Covering, order: float) -> tuple[str, ...]:
     ending = "" if fitted.ascent.has_converged else " It was still improving when the steps ran out."
     side = "lower" if order < 1 else "upper"
     return (

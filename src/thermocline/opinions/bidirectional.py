@@ -103,12 +103,12 @@ def bidirectional(
         fit = _fit(target, base, seed, precision, reporter)
         num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)
         lengths = Lengths(num_chains, num_warmup, num_runs // num_chains, num_runs // num_chains)
-        went = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
+        explored = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
         reporter.phase("reverse runs", None)
         key = jax.random.fold_in(jax.random.key(seed), 7)
-        log_weights, gradients = reverse_runs(key, went, chosen.mover, positions)
+        log_weights, gradients = reverse_runs(key, explored, chosen.mover, positions)
     groups = runs_by_draw(np.asarray(positions)) if is_exact else None
-    return _sandwich(went, log_weights, is_exact, groups, gradients)
+    return _sandwich(explored, log_weights, is_exact, groups, gradients)
 
 
 def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np.ndarray, bool]:
@@ -141,13 +141,13 @@ def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporte
 
 
 def reverse_runs(
-    key: jax.Array, went: Exploration, mover: Mover, positions: jax.Array
+    key: jax.Array, explored: Exploration, mover: Mover, positions: jax.Array
 ) -> tuple[np.ndarray, int]:
     """Log weights of runs back to the base, one from each position, with the schedule of the runs up; and gradients."""
-    tuning, parts = went.outcome.tuning, []
+    tuning, parts = explored.outcome.tuning, []
     for first in range(0, len(positions), AT_ONCE):
         keys = jax.random.split(jax.random.fold_in(key, first), len(positions[first : first + AT_ONCE]))
-        parts.append(to_numpy(_reverse(keys, went.path, tuning, mover, positions[first : first + AT_ONCE])))
+        parts.append(to_numpy(_reverse(keys, explored.path, tuning, mover, positions[first : first + AT_ONCE])))
     log_weights, gradients = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
     return log_weights, int(gradients.sum())
 
@@ -180,18 +180,18 @@ def runs_by_draw(positions: np.ndarray) -> Batches | None:
 
 
 def _sandwich(
-    went: Exploration, reverse: np.ndarray, is_exact: bool, groups: Batches | None, num_gradients: int
+    explored: Exploration, reverse: np.ndarray, is_exact: bool, groups: Batches | None, num_gradients: int
 ) -> Sandwich:
-    forward, log_zeta = went.outcome.draws.log_weight_target, float(went.path.log_zeta)
+    forward, log_zeta = explored.outcome.draws.log_weight_target, float(explored.path.log_zeta)
     up, back = log_mean(forward), log_mean(reverse[None], groups)
-    spent = num_gradients + int(went.outcome.draws.num_gradients.sum()) + went.outcome.warmup_gradients
+    spent = num_gradients + int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
     return Sandwich(
         up.value + log_zeta,
         log_zeta - back.value,
         up.standard_error,
         back.standard_error,
         is_exact,
-        len(betas_of(went.outcome.tuning)),
+        len(betas_of(explored.outcome.tuning)),
         np.ravel(forward) + log_zeta,
         reverse - log_zeta,
         spent,

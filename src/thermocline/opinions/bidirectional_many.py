@@ -122,12 +122,12 @@ def _reverse_runs(
     shared, found = jax.random.fold_in(jax.random.key(seed), 7), np.empty((len(forward), num_runs))
     assert isinstance(forward.runs, Runs), "of this session"
     for part in forward.runs.parts:
-        went, blocks = part.went, part.went.outcomes.drawn.blocks
-        paths, tuning = cast((went.paths, went.outcomes.tuning), forward.runs.settings.precision)
+        explored, blocks = part.explored, part.explored.outcomes.drawn.blocks
+        paths, tuning = cast((explored.paths, explored.outcomes.tuning), forward.runs.settings.precision)
         starts = positions[np.resize(part.targets, blocks.num_targets)]
         for rows in map(blocks.rows, range(len(blocks))):
             of_rows = paths.take(rows), at(tuning, rows), mover, starts[rows]
-            weights = np.asarray(_reverse_group(shared, went.seeds[rows], *of_rows, num_runs))
+            weights = np.asarray(_reverse_group(shared, explored.seeds[rows], *of_rows, num_runs))
             own = part.targets[rows]
             found[own] = weights[: len(own)]
     return found

@@ -43,7 +43,7 @@ class RunInfo:
     fingerprint: Fingerprint
     versions: dict[str, str]
     cost: Cost
-    story: tuple[str, ...]  # how the base was come by, in sentences
+    notes: tuple[str, ...]  # how the base was come by, in sentences
     caveats: tuple[str, ...]  # why log Z may not be the model's evidence
     biases: tuple[str, ...]  # why the method is not exact
     has_evidence: bool  # whether the method's weights give log Z

@@ -18,7 +18,7 @@ def base(result: Result) -> Section:
         return Section(("This method uses the base only as a place to start from.",), _marginals(result))
     if not result.is_joint:
         said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."
-        return Section((said, *result.info.story), _marginals(result))
+        return Section((said, *result.info.notes), _marginals(result))
     there, back = result.kl_base_to_target, result.kl_target_to_base
     total = there.value + back.value
     word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"
@@ -26,7 +26,7 @@ def base(result: Result) -> Section:
         f"The base ({summary.base_name(result.continuation.base)}) is {word} the target: the KL divergence from base "
         f"to target is {there} nats, from target to base {back}."
     )
-    return Section((said, *result.info.story), _marginals(result))
+    return Section((said, *result.info.notes), _marginals(result))
 
 
 def _marginals(result: Result) -> tuple[Figure, ...]:

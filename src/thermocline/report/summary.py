@@ -116,7 +116,7 @@ def run_table(result: Result) -> Section:
             ("seed", f"{info.seed}, {info.precision}"),
             ("versions", ", ".join(f"{name} {version}" for name, version in info.versions.items())),
         ],
-        info.story,
+        info.notes,
     )
 
 

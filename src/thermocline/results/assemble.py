@@ -56,10 +56,10 @@ def assemble(
     precision: str,
     modes: ModeTable | None,
     *,
-    story: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
     around: Cost = NOTHING,
 ) -> Result:
-    """The Result of a finished run; `story` says how the base was come by, `around` what was spent besides the run."""
+    """The Result of a finished run; `notes` says how the base was come by, `around` what was spent besides the run."""
     path, outcome, base_draws, log_support = exploration
     law = outcome.tuning.law
     trees, shown = _in_coordinates(path.target, outcome.draws.position)
@@ -72,7 +72,7 @@ def assemble(
         fingerprint=run_fingerprint(path, method, seed, num_chains, precision),
         versions={name: version(name) for name in ("thermocline", "jax", "numpy")},
         cost=Cost(outcome.seconds, evaluations) + around,
-        story=story,
+        notes=notes,
         caveats=path.target.caveats,
         biases=method.biases,
         has_evidence=method.has_evidence,

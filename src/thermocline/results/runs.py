@@ -42,7 +42,7 @@ class Part(NamedTuple):
     """Targets that ran together: their numbers among those of the call; rows beyond them only fill up a block."""
 
     targets: np.ndarray
-    went: Explorations
+    explored: Explorations
     fits: tuple[BaseFit, ...] = ()  # of each, where there was a search for its base
 
 
@@ -112,31 +112,31 @@ class Runs:
     def _known(self) -> Known:
         rows = []
         for part in self.parts:
-            went = part.went
-            drawn = went.outcomes.drawn.num_draws, went.outcomes.warmup_gradients
-            each = Known(went.seeds, went.log_zeta, went.num_bad, went.support, *drawn)
+            explored = part.explored
+            drawn = explored.outcomes.drawn.num_draws, explored.outcomes.warmup_gradients
+            each = Known(explored.seeds, explored.log_zeta, explored.num_bad, explored.support, *drawn)
             rows.append(at(each, slice(len(part.targets))))
         return scattered(joined(rows), np.concatenate([part.targets for part in self.parts]))
 
     @property
     def num_chains(self) -> int:
-        return self.parts[0].went.outcomes.drawn.num_chains
+        return self.parts[0].explored.outcomes.drawn.num_chains
 
     @property
     def group(self) -> int:
         """How many draws make one independent piece, where the method knows it; else 0."""
-        schedule = self.parts[0].went.outcomes.tuning.schedule
+        schedule = self.parts[0].explored.outcomes.tuning.schedule
         return 0 if schedule is None else schedule.group
 
     @property
     def seconds(self) -> Phases:
         """Of all targets together."""
-        return sum((part.went.outcomes.seconds for part in self.parts), Phases())
+        return sum((part.explored.outcomes.seconds for part in self.parts), Phases())
 
     @property
     def tuning(self) -> Any:
         """What was learned of all targets, where their bases are of one family."""
-        each = joined([at(part.went.outcomes.tuning, slice(len(part.targets))) for part in self.parts])
+        each = joined([at(part.explored.outcomes.tuning, slice(len(part.targets))) for part in self.parts])
         return at(each, np.argsort(np.concatenate([part.targets for part in self.parts])))
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
@@ -144,7 +144,7 @@ class Runs:
         latest, rows = None, []
         for target in targets:
             number, row = self.places[int(target)]
-            drawn = self.parts[number].went.outcomes.drawn
+            drawn = self.parts[number].explored.outcomes.drawn
             block, place = drawn.blocks.place(row)
             if latest != (number, block):
                 latest, rows = (number, block), list(drawn.fields(block, *names))
@@ -153,23 +153,26 @@ class Runs:
     def base_draws(self, target: int) -> BaseDraws:
         """Fresh draws of its base, made again as they were: of its whole block, kept until another is asked for."""
         number, row = self.places[target]
-        went = self.parts[number].went
-        block, place = went.outcomes.drawn.blocks.place(row)
+        explored = self.parts[number].explored
+        block, place = explored.outcomes.drawn.blocks.place(row)
         if self._latest[0] != (number, block):
-            rows = went.outcomes.drawn.blocks.rows(block)
-            self._latest = (number, block), base_draws_of(keys_of(went.seeds[rows])[:, 0], went.paths.take(rows))
+            rows = explored.outcomes.drawn.blocks.rows(block)
+            self._latest = (
+                (number, block),
+                base_draws_of(keys_of(explored.seeds[rows])[:, 0], explored.paths.take(rows)),
+            )
         return self._latest[1][place]
 
     def exploration(self, target: int) -> Exploration:
         """The run of one target, as `tc.sample` would have left it."""
         number, row = self.places[target]
-        went, precision = self.parts[number].went, self.settings.precision
-        outcome = went.outcomes.one(row)._replace(seconds=Phases())
+        explored, precision = self.parts[number].explored, self.settings.precision
+        outcome = explored.outcomes.one(row)._replace(seconds=Phases())
         draws = outcome.draws
         if not self.known.is_usable[target]:
             nothing = np.full_like(draws.log_ratio, np.nan)
             draws = draws._replace(log_weight_target=nothing, log_weight_base=nothing)
-        path = cast(went.paths.one(row), precision)
+        path = cast(explored.paths.one(row), precision)
         if not self.settings.has_positions:
             draws = draws._replace(position=np.zeros((*draws.log_ratio.shape, path.dimension)))
         of_base = self.base_draws(target), log_support(self.known.support[target])
@@ -179,23 +182,25 @@ class Runs:
         """The Result of one target, assembled as `tc.sample` does it; for checks alone, without what they need not."""
         settings = self.settings
         with computing_in(settings.precision):
-            went, method = self.exploration(target), cast(settings.method, settings.precision)
-            modes = self._modes(target, went) if settings.has_search else None
+            explored, method = self.exploration(target), cast(settings.method, settings.precision)
+            modes = self._modes(target, explored) if settings.has_search else None
             if is_for_checks:
-                went = went._replace(path=with_target(went.path, replace(went.path.target, log_likelihood=None)))
-            seed, fit = int(self.known.seed[target]), self._fit(target, went)
-            story = (f"target {target} of a call of sample_many", *fit.story)
-            result = assemble(went, method, seed, settings.precision, modes, story=story)
+                explored = explored._replace(
+                    path=with_target(explored.path, replace(explored.path.target, log_likelihood=None))
+                )
+            seed, fit = int(self.known.seed[target]), self._fit(target, explored)
+            notes = (f"target {target} of a call of sample_many", *fit.notes)
+            result = assemble(explored, method, seed, settings.precision, modes, notes=notes)
         return result if settings.has_positions else without_parameters(result)
 
-    def _fit(self, target: int, went: Exploration) -> BaseFit:
+    def _fit(self, target: int, explored: Exploration) -> BaseFit:
         number, row = self.places[target]
         fits = self.parts[number].fits
-        return fits[row] if fits else BaseFit(went.path.base, float(went.path.log_zeta))
+        return fits[row] if fits else BaseFit(explored.path.base, float(explored.path.log_zeta))
 
-    def _modes(self, target: int, went: Exploration) -> ModeTable:
-        evaluate = Evaluator(went.path.target, self.settings.precision)
-        return table_of_modes(int(self.known.seed[target]), evaluate, self._fit(target, went), went, Silent())
+    def _modes(self, target: int, explored: Exploration) -> ModeTable:
+        evaluate = Evaluator(explored.path.target, self.settings.precision)
+        return table_of_modes(int(self.known.seed[target]), evaluate, self._fit(target, explored), explored, Silent())
 
 
 def scattered(known: Known, targets: np.ndarray) -> Known:
@@ -257,6 +262,7 @@ def filled(leaf: np.ndarray, length: int) -> np.ndarray:
 
 def lean(part: Part) -> Part:
     """Without draws of the parameters."""
-    outcomes = part.went.outcomes
-    return part._replace(went=part.went._replace(outcomes=outcomes._replace(drawn=outcomes.drawn.without("position"))))
-
+    outcomes = part.explored.outcomes
+    return part._replace(
+        explored=part.explored._replace(outcomes=outcomes._replace(drawn=outcomes.drawn.without("position")))
+    )
