@@ -24,7 +24,7 @@ OUTSTANDING = 0.03  # share of all weight on one draw, at which a component is p
 NEW_SHARE = 0.1  # of such a component
 MOST_COMPONENTS = 63
 BROAD_SHARE = 0.05  # of the component over all of them
-BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
+BROAD_DEGREES, FIRST_DEGREES, GAUSSIAN_DEGREES = 3.0, 5.0, 1000.0
 EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
@@ -46,14 +46,14 @@ class Design:
         return (1 + COST_A_COMPONENT * self.mixture.size) / max(self.share, 1e-12)
 
 
-def first_mixture(peaks: list[Peak]) -> StudentMixture:
-    """A component for each mode, a little wide, with weights by mass that are evened a little."""
+def first_mixture(peaks: list[Peak], degrees: float = FIRST_DEGREES) -> StudentMixture:
+    """A component for each mode, the heavier tailed the wider, with weights by mass that are evened a little."""
     chosen = sorted(peaks, key=lambda peak: -peak.log_mass)[:MOST_COMPONENTS]
     masses = np.array([peak.log_mass for peak in chosen])
     log_weights = np.logaddexp(masses - np.logaddexp.reduce(masses), np.log(EVENNESS / len(chosen)))
-    wider = 1 + EXTRA_WIDTH / np.sqrt(len(chosen[0].location))
+    wider = 1 + EXTRA_WIDTH * FIRST_DEGREES / degrees / np.sqrt(len(chosen[0].location))
     means, roots = [peak.location for peak in chosen], [wider * peak.root for peak in chosen]
-    return StudentMixture.of(means, roots, FIRST_DEGREES, log_weights)
+    return StudentMixture.of(means, roots, degrees, log_weights)
 
 
 def with_broad(mixture: StudentMixture) -> StudentMixture:
@@ -69,7 +69,8 @@ class Designer:
     def __init__(self, evaluate: Evaluator, generator: np.random.Generator, search: Search) -> None:
         self.evaluate, self.generator, self.search = evaluate, generator, search
         self.pool = Pool.empty(evaluate.dimension)
-        self.mixture = first_mixture(search.peaks)
+        first = [self.judged(first_mixture(search.peaks, degrees)) for degrees in (FIRST_DEGREES, GAUSSIAN_DEGREES)]
+        self.mixture = max(first, key=lambda design: design.share).mixture
 
     def draw(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> np.ndarray:
         """Draws of a mixture join the pool; their log weights against that mixture alone come back."""
