@@ -70,7 +70,7 @@ class Search:
         self.peaks: list[Peak] = []
         self.counts: list[int] = []
         self.group: list[int] = []  # of each peak: those of one mode have the same
-        self.rows = self.gradients = np.zeros((0, evaluate.dimension))
+        self.rows = self.gradients = self.explained_rows = np.zeros((0, evaluate.dimension))
         self.tried = np.zeros(0, bool)
         self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
         self.num_random_unexplained = self.num_random_explained = 0
