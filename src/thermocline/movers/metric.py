@@ -109,8 +109,16 @@ class Metric(NamedTuple):
         """For each draw, the mean of the draws of its neighbourhood; in units of the base's scale."""
         if self.centres is None:
             return weight[..., None, :] @ white
-        if white.ndim > 2 and np.all(self.centres == self.centres[..., :1, :]):  # many targets, none with a mixture
-            return np.sum(weight[..., None] * white, axis=-2, keepdims=True)
+        if white.ndim == 2:
+            return self._means_by_centre(white, weight)
+        is_alone = self.centres == self.centres[..., :1, :]  # target by target: none may depend on its company
+        is_alone = np.all(is_alone | np.isnan(self.centres), axis=(-2, -1), keepdims=True)
+        means = np.sum(weight[..., None] * white, axis=-2, keepdims=True)
+        return means if is_alone.all() else np.where(is_alone, means, self._means_by_centre(white, weight))
+
+    def _means_by_centre(self, white: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Of the draws that are nearest to the same centre."""
+        assert self.centres is not None, "a base has a centre at least"
         centres = self._whitened(self.centres)
         squares = np.sum(centres**2, axis=-1)[..., None, :] - 2 * white @ np.swapaxes(centres, -1, -2)
         nearest = np.argmin(squares, axis=-1)
