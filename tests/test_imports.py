@@ -5,7 +5,8 @@ import sys
 
 SLOW = (
     *("arviz", "blackjax", "dask", "h5netcdf", "h5py", "IPython", "matplotlib", "numpyro", "optax", "pandas", "pymc"),
-    *("rich", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial", "scipy.stats", "typer", "xarray"),
+    *("rich", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial"),
+    *("scipy.special", "scipy.stats", "typer", "xarray"),
 )
 
 

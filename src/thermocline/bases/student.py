@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.support import linear
+from thermocline.support import linear, special
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import pytree
 
@@ -107,6 +107,4 @@ def chi_squared(key: jax.Array, degrees: jax.Array) -> jax.Array:
 def _log_gamma(namespace: Any) -> Any:
     if namespace is not np:
         return jax.scipy.special.gammaln
-    from scipy.special import gammaln  # slow to import
-
-    return gammaln
+    return special.gammaln

@@ -9,10 +9,10 @@ the two replicas is accepted with probability $\min(1, e^{u_k + d_k})$.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from thermocline.estimators.batches import Batches, batches_for, mean_error
 from thermocline.records import Draws, Estimate
+from thermocline.support import special
 
 MOST_ITERATIONS = 100
 
@@ -56,7 +56,7 @@ def bridge(stage_log_weights: np.ndarray) -> Bridge:
 
 def _equation(up: np.ndarray, down: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Each step's part of the bridge's equation, of minus its derivative by c, and of its second derivative."""
-    left, right = expit(up - centre), expit(down + centre)
+    left, right = special.expit(up - centre), special.expit(down + centre)
     slope = left * (1 - left) + right * (1 - right)
     bend = left * (1 - left) * (1 - 2 * left) - right * (1 - right) * (1 - 2 * right)
     return left - right, slope, bend

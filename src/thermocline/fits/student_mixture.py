@@ -6,9 +6,9 @@ The family of the black box: a Gaussian is one component of very many degrees of
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from thermocline.bases import Mixture, StudentT
+from thermocline.support import special
 from thermocline.support.flat import unravelled
 from thermocline.support.linear import inverse
 
@@ -92,8 +92,9 @@ class StudentMixture(NamedTuple):
 
 def log_student(distances: np.ndarray, degrees: np.ndarray, dimension: int) -> np.ndarray:
     """Log density of a t of unit scale at these squared distances from its centre."""
-    constant = gammaln(0.5 * (degrees + dimension)) - gammaln(0.5 * degrees) - 0.5 * dimension * np.log(degrees * np.pi)
-    return constant - 0.5 * (degrees + dimension) * np.log1p(distances / degrees)
+    half = 0.5 * (degrees + dimension)
+    constant = special.gammaln(half) - special.gammaln(0.5 * degrees) - 0.5 * dimension * np.log(degrees * np.pi)
+    return constant - half * np.log1p(distances / degrees)
 
 
 def triangular(root: np.ndarray) -> np.ndarray:

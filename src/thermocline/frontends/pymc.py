@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
-from scipy.special import gammaln
 
 from thermocline.bases import Base
 from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
 from thermocline.frontends.host import call_host
+from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import computing_in
 from thermocline.target import Labels, Target
@@ -170,7 +170,7 @@ def lost_by_lkj(rv: Any) -> float:
     pairs = size * (size - 1) // 2
     stated = pymc.logp(pymc.LKJCorr.dist(n=size, eta=shape, return_matrix=False), np.zeros(pairs)).eval()
     half, k = 0.5 * (size - 1), np.arange(1, size)
-    true = -np.sum(0.5 * k * np.log(np.pi) + gammaln(shape + half - 0.5 * k) - gammaln(shape + half))
+    true = -np.sum(0.5 * k * np.log(np.pi) + special.gammaln(shape + half - 0.5 * k) - special.gammaln(shape + half))
     own = pairs if place == -2 else pairs + size
     return float(true - stated) * (np.size(rv.eval()) // own)
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtri
 
 from thermocline.methods.metadynamics import Bias
 from thermocline.movers import Metric, Mover
@@ -15,6 +14,7 @@ from thermocline.paths.laws import Learned, Window, log_prior_on_grid
 from thermocline.paths.reweighting import Curve, Profile, profile_of_base, profile_of_round
 from thermocline.records import Draws
 from thermocline.records.draws import Array
+from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
 
 NUM_NODES = 13  # of the step size along beta
@@ -171,7 +171,7 @@ def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_
 
 def energy_deviation(acceptance: np.ndarray) -> np.ndarray:
     """Half the standard deviation of the energy error that gives this mean acceptance."""
-    return -ndtri(np.clip(acceptance, 1e-3, 0.999) / 2)
+    return -special.ndtri(np.clip(acceptance, 1e-3, 0.999) / 2)
 
 
 def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: bool) -> Tuning:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri_exp
 
+from thermocline.support import special
 from thermocline.support.tails import student_log_tail, student_quantile
 
 
@@ -31,7 +31,7 @@ class Estimate:
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where((offset == 0) & (error == 0), 0.0, offset / error)
         log_tail = student_log_tail(np.abs(t), np.maximum(self.dof, 1))
-        return _plain(np.sign(t) * -ndtri_exp(log_tail))
+        return _plain(np.sign(t) * -special.ndtri_exp(log_tail))
 
     def __add__(self, other: "Estimate | float") -> "Estimate":
         """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 
 from thermocline.checks import verdict_of
 from thermocline.checks.model import without_caveats
 from thermocline.records import Estimate
 from thermocline.results.result import Result
-from thermocline.support import fingerprint
+from thermocline.support import fingerprint, special
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.tables import Section, html_of, sections_text
 
@@ -75,13 +74,13 @@ class Comparison:
     def probability(self, model: str) -> Estimate:
         """Posterior probability of the model, with its error by the delta method."""
         odds = self.log_odds(model)
-        value = float(expit(odds.value))
-        return Estimate(value, value * float(expit(-odds.value)) * odds.standard_error, odds.dof)
+        value = float(special.expit(odds.value))
+        return Estimate(value, value * float(special.expit(-odds.value)) * odds.standard_error, odds.dof)
 
     def probability_interval(self, model: str, probability: float = 0.95) -> tuple[float, float]:
         """A confidence interval of the model's probability, made on the scale of log odds: it stays within 0 and 1."""
         low, high = self.log_odds(model).interval(probability)
-        return float(expit(low)), float(expit(high))
+        return float(special.expit(low)), float(special.expit(high))
 
     @property
     def probabilities(self) -> dict[str, Estimate]:

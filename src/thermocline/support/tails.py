@@ -3,7 +3,8 @@
 from typing import Any
 
 import numpy as np
-from scipy import special
+
+from thermocline.support import special
 
 NORMAL_FROM = 1e10  # degrees of freedom from which Student's law is the normal one
 
