@@ -14,7 +14,7 @@ from thermocline.auto import (
     fit_pathfinder,
     fit_renyi,
 )
-from thermocline.bases import Base, BaseFit, Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.bases import Base, BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT, TiedMixture
 from thermocline.frontends import from_numpy, from_numpyro, from_pymc, from_stan
 from thermocline.methods import (
     AnnealedImportance,
@@ -46,10 +46,8 @@ __all__ = [
     "AnnealedImportance",
     "Base",
     "BaseFit",
-    "Blend",
     "CheckpointError",
     "Comparison",
-    "Constellation",
     "Continuous",
     "CrossCheck",
     "Estimate",
@@ -76,6 +74,7 @@ __all__ = [
     "TemperedTransitions",
     "ThermoclineError",
     "ThermoclineWarning",
+    "TiedMixture",
     "Untempered",
     "bidirectional",
     "bidirectional_many",

@@ -26,8 +26,7 @@ FAMILIES = {
     "low rank": tc.Gaussian.low_rank(MEAN, np.array([0.5, 1.0, 2.0]), np.array([[1.0, 0.2], [-0.5, 0.7], [0.3, -1.5]])),
     "mixture": tc.Mixture.of([DENSE, tc.Gaussian(OTHER, 0.5 * TRIL)], np.log([0.8, 0.2]), at_least=4),
     "mixture of t": tc.Mixture.of([tc.StudentT(MEAN, TRIL, 4.0), tc.StudentT(OTHER, TRIL, 9.0)], np.log([0.3, 0.7])),
-    "tied": tc.Constellation.of(CENTRES, np.log([0.5, 0.3, 0.2]), TRIL @ TRIL.T, MEAN, room=8),
-    "blend": tc.Blend.of([DENSE, tc.Gaussian.diagonal(OTHER, 2.0)], np.log([0.9, 0.1])),
+    "tied": tc.TiedMixture.of(CENTRES, np.log([0.5, 0.3, 0.2]), TRIL @ TRIL.T, MEAN, room=8),
 }
 NUMBER = 40_000
 

@@ -21,7 +21,7 @@ def exact(rows):
 
 def test_densities_match_scipy_as_mixture_and_as_base():
     rows = np.random.default_rng(0).normal(size=(50, 2)) * 4
-    np.testing.assert_allclose(MIXTURE.log_density(rows), exact(rows), rtol=1e-12)
+    np.testing.assert_allclose(MIXTURE.log_density_of_rows(rows), exact(rows), rtol=1e-12)
     np.testing.assert_allclose(MIXTURE.base(np.zeros(2)).log_density_of_rows(rows), exact(rows), rtol=1e-12)
 
 
@@ -34,18 +34,18 @@ def test_a_root_of_any_form_becomes_a_triangle():
 
 
 def test_draws_have_its_law():
-    rows = MIXTURE.draw(np.random.default_rng(2), 40_000)
+    rows = MIXTURE.sample_rows(np.random.default_rng(2), 40_000)
     is_second = rows[:, 0] > 4
     assert abs(is_second.mean() - 0.3) < 0.01 + 4 * np.sqrt(0.21 / 40_000)
-    scores = MIXTURE.log_density(rows)
-    again = MIXTURE.log_density(MIXTURE.draw(np.random.default_rng(3), 40_000))
+    scores = MIXTURE.log_density_of_rows(rows)
+    again = MIXTURE.log_density_of_rows(MIXTURE.sample_rows(np.random.default_rng(3), 40_000))
     assert abs(np.mean(scores < np.median(again)) - 0.5) < 4.5 * np.sqrt(0.5 / 40_000)
 
 
 @pytest.mark.parametrize("degrees", [3.0, 1000.0])
 def test_em_recovers_weights_means_scales_and_tails(degrees):
     truth = MIXTURE._replace(degrees=np.full(2, degrees))
-    rows = truth.draw(np.random.default_rng(4), 20_000)
+    rows = truth.sample_rows(np.random.default_rng(4), 20_000)
     start = StudentMixture.of(MEANS + np.array([[0.5, -0.5], [-0.7, 0.6]]), 1.6 * ROOTS, 7.0, [0.0, 0.0])
     fit = em_fit_student(start, rows, np.full(len(rows), 1 / len(rows)), num_steps=40)
     size = 20_000 * np.array([0.7, 0.3])
@@ -59,7 +59,7 @@ def test_em_recovers_weights_means_scales_and_tails(degrees):
 
 def test_a_component_without_draws_of_its_own_stays_as_it_is():
     """Heavy tails give it small shares of very many draws of the other: together they are no draw."""
-    rows = MIXTURE.draw(np.random.default_rng(5), 4000)
+    rows = MIXTURE.sample_rows(np.random.default_rng(5), 4000)
     rows = rows[rows[:, 0] < 3]
     far = StudentMixture.of([MEANS[0], [40.0, 40.0]], ROOTS, 5.0, np.log([0.5, 0.5]))
     fit = em_fit_student(far, rows, np.full(len(rows), 1 / len(rows)))

@@ -1,4 +1,4 @@
-"""Hops find modes that starts miss; the stars they make cover the target."""
+"""Hops find modes that starts miss; the mixture of what they find covers the target."""
 
 import jax
 import jax.numpy as jnp
@@ -7,8 +7,8 @@ import pytest
 
 import thermocline as tc
 from thermocline.evaluator import Evaluator
-from thermocline.fits.importance import draw_importance
 from thermocline.fits.lbfgs import Optima, maximise
+from thermocline.fits.pool import Pool, effective_share
 from thermocline.modes.hopping import chances, distinct, hop
 
 GENERATOR = np.random.default_rng(3)
@@ -27,16 +27,16 @@ def test_hops_complete_what_a_few_starts_begin():
     target = Evaluator(tc.Target(corners_log_density, np.full(6, 0.1)))
     few = CORNERS[GENERATOR.permutation(64)[:8]] + 0.1
     known = maximise(target, few)
-    stars = hop(target, known, 0, 1e-3)
-    apart = np.linalg.norm(stars.optima.position[:, None] - CORNERS, axis=2)
-    assert len(stars.optima.position) == 64
+    found = hop(target, known, 0, 1e-3)
+    apart = np.linalg.norm(found.optima.position[:, None] - CORNERS, axis=2)
+    assert len(found.optima.position) == 64
     assert apart.min(axis=0).max() < 0.05
-    np.testing.assert_allclose(stars.covariance, np.eye(6), atol=1e-3)
-    population = draw_importance(np.random.default_rng(0), target, stars.base(np.zeros(6)))
+    np.testing.assert_allclose(found.covariance, np.eye(6), atol=1e-3)
+    pool, log_weight = Pool.empty(6).drawn(np.random.default_rng(0), target, found.base(np.zeros(6)), 4096)
     truth = np.logaddexp.reduce(LOG_MASSES) + 3 * np.log(2 * np.pi)
-    error = 1 / np.sqrt(population.effective_share * population.log_weight.size)
-    assert abs(population.log_evidence - truth) < 4 * error
-    assert population.effective_share > 0.8
+    share = effective_share(log_weight)
+    assert abs(pool.log_evidence - truth) < 4 / np.sqrt(4096 * share)
+    assert share > 0.8
 
 
 def test_repeats_of_an_optimum_are_one():

@@ -74,10 +74,8 @@ class Designer:
 
     def draw(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> np.ndarray:
         """Draws of a mixture join the pool; their log weights against that mixture alone come back."""
-        rows = mixture.draw(self.generator, number)
-        log_target = self.evaluate.values(rows)
-        self.pool = self.pool.joined_by(rows, log_target, number, lambda rows, _: mixture.log_density(rows))
-        return log_target - mixture.log_density(rows)
+        self.pool, log_weight = self.pool.drawn(self.generator, self.evaluate, mixture, number)
+        return log_weight
 
     def rounds(self, most: int = MOST_ROUNDS) -> None:
         """Draw, and fit to all that was drawn, while that makes the draws count for more."""
@@ -86,7 +84,7 @@ class Designer:
             proposal = with_broad(self.mixture)
             share = effective_share(self.draw(proposal))
             if np.isfinite(self.pool.log_weight).any():
-                share = min(share, self.pool.share_of(proposal.log_density(self.pool.position)))
+                share = min(share, self.pool.share_of(proposal.log_density_of_rows(self.pool.position)))
             idle = 0 if share > GAIN * best[0] else idle + 1
             best = max(best, (share, self.mixture), key=lambda pair: pair[0])
             if share > GOOD_SHARE or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
@@ -121,7 +119,7 @@ class Designer:
             return Design(mixture, 0.0, self.pool.log_evidence, np.inf)
         log_evidence = float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight)))
         error = float(np.sqrt(max(1 / own - 1, 0.0) / len(log_weight)))
-        seen = self.pool.share_of(mixture.log_density(self.pool.position))
+        seen = self.pool.share_of(mixture.log_density_of_rows(self.pool.position))
         has_missed = self.pool.log_evidence - log_evidence > MISSED * error
         return Design(mixture, min(own, seen), self.pool.log_evidence if has_missed else log_evidence, error)
 

@@ -8,16 +8,17 @@ from thermocline.auto.black_box import searched
 from thermocline.bases import BaseFit, Gaussian, Mixture
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.fits.importance import adapt_by_importance, draw_importance
-from thermocline.fits.student_mixture import triangular
+from thermocline.fits.pool import Pool
 from thermocline.modes.peaks import Peak
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import unravelled
+from thermocline.support.linear import triangular
 from thermocline.support.precision import computing_in
 from thermocline.target import Target, check_target
 
 STREAM = 0x10CA  # of random numbers
 SHARED = 0.01  # of two fits' mass, at which they overlap
+NUM_DRAWS = 4096  # by which fits are weighed
 
 
 def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True, precision: str = "float64") -> BaseFit:
@@ -39,16 +40,30 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
             )
         generator, like = np.random.default_rng([seed, STREAM]), evaluate.target.initial_position
         fits = [Gaussian(unravelled(peak.location, like), triangular(peak.root)).prepared() for peak in peaks]
-        notes = (f"{search.num_looks} looks and {search.num_ascents} ascents found {len(peaks)} modes.",)
         if importance:
-            start = Mixture.of(fits, [peak.log_mass for peak in peaks])
-            mixture, sample = adapt_by_importance(generator, evaluate, start)
-            log_zeta, kind = sample.log_evidence, "estimate"
+            weights, kind = np.log(masses_of(fits, [peak.log_mass for peak in peaks], generator, evaluate)), "estimate"
+            log_zeta = weighed(Mixture.of(fits, weights), generator, evaluate).log_evidence
         else:
-            bounds = [float(np.mean(draw_importance(generator, evaluate, fit).log_weight)) for fit in fits]
-            mixture = Mixture.of(fits, bounds)
-            log_zeta, kind = float(np.logaddexp.reduce(bounds)), "estimate" if do_overlap(peaks) else "lower bound"
-        return BaseFit(mixture, log_zeta, evaluate.num_rows, kind, notes=notes)
+            weights = [float(np.mean(weighed(fit, generator, evaluate).log_weight)) + np.log(NUM_DRAWS) for fit in fits]
+            log_zeta, kind = float(np.logaddexp.reduce(weights)), "estimate" if do_overlap(peaks) else "lower bound"
+        notes = (f"{search.num_looks} looks and {search.num_ascents} ascents found {len(peaks)} modes.",)
+        return BaseFit(Mixture.of(fits, weights), log_zeta, evaluate.num_rows, kind, notes=notes)
+
+
+def weighed(base: Gaussian | Mixture, generator: np.random.Generator, evaluate: Evaluator) -> Pool:
+    """Fresh draws of a base, weighted for the target."""
+    return Pool.empty(evaluate.dimension).drawn(generator, evaluate, base, NUM_DRAWS)[0]
+
+
+def masses_of(
+    fits: list[Gaussian], log_masses: list[float], generator: np.random.Generator, evaluate: Evaluator
+) -> np.ndarray:
+    """The share of the target that each fit stands for, by draws of all; none gets less than the draws can tell."""
+    mixture = Mixture.of(fits, np.logaddexp(log_masses, np.logaddexp.reduce(log_masses) - np.log(len(fits))))
+    pool = weighed(mixture, generator, evaluate)
+    heights = mixture.log_densities_of_rows(pool.position)
+    shares = np.exp(heights - np.logaddexp.reduce(heights, axis=1, keepdims=True))
+    return np.maximum(pool.weight @ shares, 1 / NUM_DRAWS)
 
 
 def do_overlap(peaks: list[Peak]) -> bool:

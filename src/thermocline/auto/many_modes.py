@@ -8,7 +8,6 @@ from thermocline.bases import BaseFit
 from thermocline.engine.explore import explore, resampled
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.importance import draw_importance
 from thermocline.fits.lbfgs import Optima, maximise
 from thermocline.fits.pool import Pool
 from thermocline.methods import GibbsTempering
@@ -20,6 +19,7 @@ from thermocline.support.precision import cast
 
 MOST_PILOTS = 2  # each is dear here
 NUM_ASCENTS = 1024  # from a pilot's draws
+NUM_DRAWS = 4096  # of a base, to weigh it
 STREAM = 0x3A9F
 
 
@@ -31,29 +31,23 @@ def fit_many_modes(
     like, generator = evaluate.target.initial_position, np.random.default_rng([seed, STREAM])
     optima = hop(evaluate, optima_of(search), seed, target_error / 20)
     notes = [f"More than {MOST_MODES} modes; {optima.num_hops} hops found {len(optima.optima.position)} optima."]
-    spent, share_new, pool, base = 0, 1.0, Pool.empty(evaluate.dimension), optima.base(like)
+    spent, share_new, pool = 0, 1.0, Pool.empty(evaluate.dimension)
     for number in range(MOST_PILOTS):
         if share_new < target_error / 5:
             break
         base = optima.base(like)
-        sample = draw_importance(generator, evaluate, base)
-        density = base.log_density_of_rows
-        pool = pool.joined_by(sample.position, sample.log_target, len(sample.log_target), lambda rows, _: density(rows))  # noqa: B023
+        pool, _ = pool.drawn(generator, evaluate, base, NUM_DRAWS)
         reporter.phase("pilot", None)
-        start = cast(base, evaluate.precision)
-        explored = explore(
-            seed + number + 1, evaluate.target, start, sample.log_evidence, GibbsTempering(), LENGTHS, reporter
-        )
+        start = seed + number + 1, evaluate.target, cast(base, evaluate.precision), pool.log_evidence
+        explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
         pool = join_chains(pool, explored)
         share_new, optima = optima.joined_by(maximise(evaluate, resampled(explored, seed, NUM_ASCENTS), confirms=False))
         spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
         notes.append(f"A pilot: log Z about {pool.log_evidence:.2f}, {share_new:.1%} of its draws at unknown optima.")
-    base = optima.base(like)
-    highest = optima.optima.chosen(np.arange(min(MOST_MODES, len(optima.optima.position))))
-    search.peaks, _ = admitted(evaluate, highest, [], "hop", MOST_MODES)
+    search.peaks, _ = admitted(evaluate, optima.highest(MOST_MODES), [], "hop", MOST_MODES)
     search.counts, search.group = [1] * len(search.peaks), list(range(len(search.peaks)))
     modes = local_modes(search.found(), first_mixture(search.peaks))
-    return BaseFit(base, pool.log_evidence, evaluate.num_rows + spent, modes=modes, notes=tuple(notes))
+    return BaseFit(optima.base(like), pool.log_evidence, evaluate.num_rows + spent, modes=modes, notes=tuple(notes))
 
 
 def optima_of(search: Search) -> Optima:

@@ -12,20 +12,18 @@ from thermocline.bases.base import (
     log_densities,
     sampled_rows,
 )
-from thermocline.bases.blend import Blend
-from thermocline.bases.constellation import Constellation
 from thermocline.bases.gaussian import Gaussian
 from thermocline.bases.low_rank import LowRankGaussian
 from thermocline.bases.mixture import Mixture
 from thermocline.bases.student import StudentT
+from thermocline.bases.tied import TiedMixture
 
 BASES: dict[str, type] = {
     "gaussian": Gaussian,
     "low rank": LowRankGaussian,
     "student t": StudentT,
     "mixture": Mixture,
-    "constellation": Constellation,
-    "blend": Blend,
+    "tied mixture": TiedMixture,
     "base": Base,
 }
 
@@ -33,13 +31,12 @@ __all__ = [
     "BASES",
     "Base",
     "BaseFit",
-    "Blend",
-    "Constellation",
     "Gaussian",
     "LowRankGaussian",
     "Mixture",
     "NormalisedDensity",
     "StudentT",
+    "TiedMixture",
     "base_name",
     "centres_of",
     "check_base",

@@ -1,13 +1,12 @@
 """Laplace's approximation: the Gaussian with the curvature of the log density at an optimum."""
 
-import numpy as np
-
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
 from thermocline.fits.checked import checked_evaluator
 from thermocline.fits.curvature import are_optima, curvature_at
 from thermocline.fits.lbfgs import maximise
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.linear import triangular
 from thermocline.target import Target
 
 
@@ -27,9 +26,3 @@ def fit_laplace(target: Target, *, seed: int = 0, precision: str = "float64") ->
     scale = triangular(curvature.roots()[0]).astype(precision)
     log_zeta = float(optima.log_density[0] + curvature.log_volumes()[0])
     return BaseFit(Gaussian(evaluate.unravel(optima.position[0]), scale).prepared(), log_zeta, evaluate.num_rows)
-
-
-def triangular(root: np.ndarray) -> np.ndarray:
-    """The lower triangular L with L Lᵀ = R Rᵀ, by QR: the product itself would lose the narrow beside the wide."""
-    upper = np.linalg.qr(root.T)[1]
-    return (upper * np.sign(np.diagonal(upper))[:, None]).T

@@ -5,9 +5,11 @@ the same draws are low, so that estimates use draws made after a proposal was fi
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from thermocline.evaluator import Evaluator
 
 LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and the target's log density there
 
@@ -42,6 +44,15 @@ class Pool(NamedTuple):
             np.concatenate([self.log_count, np.full(len(position), np.log(number / len(position)))]),
             proposals,
         )
+
+    def drawn(
+        self, generator: np.random.Generator, evaluate: Evaluator, base: Any, number: int
+    ) -> tuple["Pool", np.ndarray]:
+        """With fresh draws of a base; and their log weights against that base alone."""
+        rows = base.sample_rows(generator, number)
+        log_target = evaluate.values(rows)
+        joined = self.joined_by(rows, log_target, number, lambda rows, _: base.log_density_of_rows(rows))
+        return joined, log_target - base.log_density_of_rows(rows)
 
     @property
     def log_weight(self) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from thermocline.bases import Mixture, StudentT
 from thermocline.support import special
 from thermocline.support.flat import unravelled
-from thermocline.support.linear import inverse
+from thermocline.support.linear import inverse, triangular
 
 DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 1000.0])  # to choose from
 NUM_STEPS = 10
@@ -56,7 +56,7 @@ class StudentMixture(NamedTuple):
         """Log of weight times density, (component, row)."""
         return self.log_weight[:, None] + self._log_heights(self.distances(rows))
 
-    def log_density(self, rows: np.ndarray) -> np.ndarray:
+    def log_density_of_rows(self, rows: np.ndarray) -> np.ndarray:
         return np.logaddexp.reduce(self.log_densities(rows), axis=0)
 
     def _log_heights(self, distances: np.ndarray) -> np.ndarray:
@@ -64,7 +64,7 @@ class StudentMixture(NamedTuple):
         log_determinant = np.sum(np.log(np.diagonal(self.scale, axis1=1, axis2=2)), axis=1)[:, None]
         return log_student(distances, degrees, dimension) - log_determinant
 
-    def draw(self, generator: np.random.Generator, number: int) -> np.ndarray:
+    def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
         """Exact draws, one a row."""
         counts = generator.multinomial(number, np.exp(self.log_weight - np.logaddexp.reduce(self.log_weight)))
         parts = []
@@ -95,12 +95,6 @@ def log_student(distances: np.ndarray, degrees: np.ndarray, dimension: int) -> n
     half = 0.5 * (degrees + dimension)
     constant = special.gammaln(half) - special.gammaln(0.5 * degrees) - 0.5 * dimension * np.log(degrees * np.pi)
     return constant - half * np.log1p(distances / degrees)
-
-
-def triangular(root: np.ndarray) -> np.ndarray:
-    """The lower triangle L with L Lᵀ = R Rᵀ: by QR, so that the narrow is not lost beside the wide."""
-    upper = np.linalg.qr(root.T)[1]
-    return (upper * np.where(np.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T
 
 
 def em_fit_student(

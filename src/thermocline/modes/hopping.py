@@ -8,21 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thermocline.bases import Gaussian
-from thermocline.bases.blend import Blend
-from thermocline.bases.constellation import Constellation
+from thermocline.bases import TiedMixture
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import curvature_at
 from thermocline.fits.lbfgs import Optima
-from thermocline.fits.weighted import weighted_moments
-from thermocline.support.flat import unravelled
 
 MOST_HOPS = 128
 NUM_STEPS = 24  # of an ascent, which begins near an optimum
-MOST_STARS = 2048  # that a base is made of
+MOST_COMPONENTS = 2048  # of a base
 MOST_OPTIMA = 4096
 WINDOW = 8  # hops over which the gain of mass is looked at
-BROAD_WEIGHT = 0.1  # of the Gaussian over all optima
 NOISE = 0.3  # of a hop, in the spread of the optima
 NUM_BREEDING = 256  # optima, in effect, from which hops are made
 SAME = 0.05  # deviations between ends that are one optimum
@@ -32,27 +27,26 @@ GROUP = 1024  # hops at once
 NUM_CURVED = 64  # of the heaviest optima, whose curvature gives the shared covariance
 
 
-class Stars(NamedTuple):
+class ManyOptima(NamedTuple):
     """Optima, best first, and the covariance they share."""
 
     optima: Optima
     covariance: np.ndarray
     num_hops: int
 
-    def base(self, like: Any) -> Blend:
+    def base(self, like: Any) -> TiedMixture:
         """A Gaussian about every optimum, and one over all, from which chains find optima that are not listed.
 
         With one covariance for all, the masses of optima are as their heights.
         """
-        best = self.optima.chosen(np.arange(min(MOST_STARS, len(self.optima.position))))
-        narrow = Constellation.of(best.position, best.log_density, self.covariance, like, room=MOST_STARS)
-        weight = np.exp(best.log_density - best.log_density.max())
-        mean, spread = weighted_moments(best.position, weight)
-        broad = Gaussian.from_covariance(unravelled(mean, like), spread + self.covariance)
-        return Blend.of([narrow, broad], np.log([1 - BROAD_WEIGHT, BROAD_WEIGHT]))
+        best = self.highest(MOST_COMPONENTS)
+        return TiedMixture.of(best.position, best.log_density, self.covariance, like, room=MOST_COMPONENTS)
 
-    def joined_by(self, ends: Optima) -> tuple[float, "Stars"]:
-        """With further ends of climbs, and the share of these that were not known."""
+    def highest(self, number: int) -> Optima:
+        return self.optima.chosen(np.arange(min(number, len(self.optima.position))))
+
+    def joined_by(self, ends: Optima) -> tuple[float, "ManyOptima"]:
+        """With further ends of ascents, and the share of these that were not known."""
         whitening = np.linalg.inv(np.linalg.cholesky(self.covariance))
         distance, _ = _tree(self.optima.position @ whitening.T).query(ends.position @ whitening.T)
         return float(np.mean(distance > SAME)), self._replace(
@@ -60,7 +54,7 @@ class Stars(NamedTuple):
         )
 
 
-def hop(evaluate: Evaluator, known: Optima, seed: int, least_gain: float) -> Stars:
+def hop(evaluate: Evaluator, known: Optima, seed: int, least_gain: float) -> ManyOptima:
     """Hop until the last few hops have added less than `least_gain` to the log of the mass of all optima."""
     generator = np.random.default_rng([seed, 0x40B5])
     order = np.argsort(-known.log_density)
@@ -74,7 +68,7 @@ def hop(evaluate: Evaluator, known: Optima, seed: int, least_gain: float) -> Sta
         if num_hops > WINDOW and masses[-1] - masses[-1 - WINDOW] < least_gain:
             break
     covariance = shared_covariance(evaluate, optima.chosen(np.arange(min(NUM_CURVED, len(optima.position)))))
-    return Stars(distinct(optima, covariance), covariance, num_hops)
+    return ManyOptima(distinct(optima, covariance), covariance, num_hops)
 
 
 def ascend(evaluate: Evaluator, starts: np.ndarray, covariance: np.ndarray) -> Optima:

@@ -25,8 +25,8 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
     members = [[peak for peak, mode in pairs if mode == i] for i in range(number)]
     peaks = [max(group, key=lambda peak: peak.log_density) for group in members]
     even = evened(mixture, modes.owner, number)
-    rows = even.draw(generator, NUM_IMPORTANCE)
-    log_weight = evaluate.values(rows) - even.log_density(rows)
+    rows = even.sample_rows(generator, NUM_IMPORTANCE)
+    log_weight = evaluate.values(rows) - even.log_density_of_rows(rows)
     label, largest = modes.labels(rows), log_weight.max()
     weight = np.exp(log_weight - (largest if np.isfinite(largest) else 0.0))
     by_mode = [_log_mean(weight * (label == i)) for i in range(number)]

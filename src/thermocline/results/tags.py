@@ -3,7 +3,7 @@
 A file names the tags of its objects; only these classes can come back, so that a file can make no other object.
 """
 
-from thermocline.bases import Blend, Constellation, Gaussian, LowRankGaussian, Mixture, StudentT
+from thermocline.bases import Gaussian, LowRankGaussian, Mixture, StudentT, TiedMixture
 from thermocline.methods import METHODS
 from thermocline.methods.adiabatic import AdiabaticMonteCarlo
 from thermocline.methods.extended_hamiltonian import Control, ExtendedHamiltonian
@@ -38,12 +38,11 @@ from thermocline.records import (
 )
 
 STORABLE: dict[str, type] = {
-    "base/blend": Blend,
     "base/gaussian": Gaussian,
     "base/low-rank": LowRankGaussian,
     "base/mixture": Mixture,
     "base/student-t": StudentT,
-    "base/tied-mixture": Constellation,
+    "base/tied-mixture": TiedMixture,
     "control/logistic": Logistic,
     "law/continuous": Continuous,
     "law/curve": Curve,

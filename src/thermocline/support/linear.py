@@ -62,3 +62,9 @@ def covariance(scale: Any) -> Any:
 def log_sum_exp(values: Any, namespace: Any) -> Any:
     """Log of the sum of exponentials along the last axis."""
     return np.logaddexp.reduce(values, axis=-1) if namespace is np else jax.nn.logsumexp(values, axis=-1)
+
+
+def triangular(root: np.ndarray) -> np.ndarray:
+    """The lower triangle L with L Lᵀ = R Rᵀ: by QR, so that the narrow is not lost beside the wide."""
+    upper = np.linalg.qr(root.T)[1]
+    return (upper * np.where(np.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T
