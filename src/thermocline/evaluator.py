@@ -1,6 +1,8 @@
 """A target on a batch of flat rows: NumPy in, log density and gradient out, and every row counted."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline.support.budget import Budget
 from thermocline.support.flat import ravelled, unravelled
 from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target, describe
@@ -30,14 +33,16 @@ class Evaluator:
     All that is not the chains' own loop asks here: any number of rows at any time, without compiling anew. Rows are
     padded to the next of two sizes and looped over in Python; a second target of the same function and shapes shares
     the programs. A host target is called as it is. What is NaN or +inf comes back as -inf, and `trouble` remembers it.
+    A call that the `budget` cannot pay for raises `BudgetSpentError`.
     """
 
-    def __init__(self, target: Target, precision: str = "float64") -> None:
+    def __init__(self, target: Target, precision: str = "float64", budget: Budget | None = None) -> None:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
-        self.trouble = Trouble()
+        self.trouble, self.budget = Trouble(), Budget() if budget is None else budget
+        self.rate = np.inf  # rows a second, of the last call
 
     @property
     def dimension(self) -> int:
@@ -48,7 +53,9 @@ class Evaluator:
         rows = np.ascontiguousarray(rows, self.precision)
         if len(rows) == 0:
             return np.zeros(0, rows.dtype), np.zeros_like(rows)
+        started, before = time.monotonic(), self.num_rows
         values, gradients = self._on_host(rows) if self.target.host is not None else self._compiled(rows)
+        self.rate = (self.num_rows - before) / max(time.monotonic() - started, 1e-9)
         bad = np.isnan(values) | np.isposinf(values)
         if bad.any():
             first = int(np.argmax(bad))
@@ -62,6 +69,25 @@ class Evaluator:
         flat = np.reshape(rows, (-1, np.shape(rows)[-1]))
         return self(flat)[0].reshape(np.shape(rows)[:-1])
 
+    def count(self, number: int) -> None:
+        """So many evaluations were made, here or by chains."""
+        self.num_rows += number
+        self.budget.spent += number
+
+    def sized(self, number: int) -> int:
+        """A number of things to do at once, or fewer where little is left of the budget."""
+        return self.budget.sized(number, self.rate)
+
+    @contextmanager
+    def within(self, budget: Budget) -> Iterator[None]:
+        """With a part of what may be spent."""
+        outer, self.budget = self.budget, budget
+        try:
+            yield
+        finally:
+            outer.spent += budget.spent
+            self.budget = outer
+
     def unravel(self, row: np.ndarray) -> Any:
         """One row as the target takes it, in NumPy."""
         return unravelled(row, self.target.initial_position)
@@ -74,7 +100,8 @@ class Evaluator:
         return f"log density is {self.trouble.value} at {where}, and at {self.trouble.number} positions in all."
 
     def _on_host(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        self.num_rows += len(rows)
+        self.budget.check(len(rows), self.rate)
+        self.count(len(rows))
         assert self.target.host is not None
         values, gradients = self.target.host(np.asarray(rows, float), self.target.data)
         return np.asarray(values, self.precision), np.asarray(gradients, self.precision)
@@ -82,10 +109,11 @@ class Evaluator:
     def _compiled(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, gradients = np.empty(len(rows), rows.dtype), np.empty_like(rows)
         with computing_in(self.precision):
+            self.budget.check(sum(map(_width, _parts(len(rows)))), self.rate)
             program = partial(_evaluate, self.target.log_density, self.target.initial_position, self.target.data)
             started = [(part, program(_padded(rows[part]))) for part in _parts(len(rows))]  # XLA runs them side by side
             for part, (some_values, some_gradients) in started:
-                self.num_rows += len(some_values)
+                self.count(len(some_values))
                 number = part.stop - part.start
                 values[part] = np.asarray(some_values)[:number]
                 gradients[part] = np.asarray(some_gradients)[:number]
@@ -105,8 +133,13 @@ def _parts(number: int) -> list[slice]:
 
 def _padded(rows: np.ndarray) -> np.ndarray:
     """Repeats of the first row make up the next size."""
-    width = WIDTHS[0] if len(rows) <= WIDTHS[0] else WIDTHS[1]
-    return np.concatenate([rows, np.broadcast_to(rows[:1], (width - len(rows), rows.shape[1]))])
+    missing = _width(slice(0, len(rows))) - len(rows)
+    return np.concatenate([rows, np.broadcast_to(rows[:1], (missing, rows.shape[1]))])
+
+
+def _width(part: slice) -> int:
+    """Rows that are evaluated for these."""
+    return WIDTHS[0] if part.stop - part.start <= WIDTHS[0] else WIDTHS[1]
 
 
 @partial(jax.jit, static_argnums=0)

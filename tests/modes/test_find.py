@@ -1,5 +1,7 @@
 """The search: how many modes, in any units, and what it says of those it may have missed."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +14,10 @@ from tests.problems import shells
 from thermocline.auto.black_box import searched
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.modes.find import Budget, Search
+from thermocline.modes.find import Search
 from thermocline.modes.looks import EXPLAINED, about_all, explained, look
 from thermocline.modes.peaks import peak_of
+from thermocline.support.budget import Budget
 
 WEIGHTS = np.array([0.55, 0.3, 0.15])
 MEANS = np.array([[6.0, 0.0, 1.0], [-5.0, 4.0, 0.0], [0.0, -7.0, -2.0]])
@@ -92,7 +95,7 @@ def test_saddles_are_pushed_off():
         return jnp.logaddexp(norm.logpdf(x[0], -3.0), norm.logpdf(x[0], 3.0)) - x[1] ** 2
 
     evaluate = Evaluator(tc.Target(log_density, np.zeros(2)))
-    search = Search(evaluate, np.random.default_rng(0), Budget(), Silent())
+    search = Search(evaluate, np.random.default_rng(0), Silent())
     search.first(np.zeros((1, 2)))
     places = sorted(float(peak.location[0]) for peak in search.peaks)
     np.testing.assert_allclose(places, [-3.0, 3.0], atol=1e-3)
@@ -118,12 +121,31 @@ def test_a_look_is_explained_where_the_slope_points_to_a_mode():
 
 
 def test_a_limit_on_evaluations_is_kept_and_said():
-    evaluate = Evaluator(THREE)
-    search = Search(evaluate, np.random.default_rng(0), Budget(most_rows=3000), Silent())
-    search.first(evaluate.initial_position[None])
-    search.go_on()
-    assert evaluate.num_rows < 12000
-    assert "max_evaluations" in str(search.found().record)
+    evaluate = Evaluator(THREE, budget=Budget(3000))
+    search = searched(evaluate, 0, evaluate.initial_position[None], Silent())
+    assert evaluate.num_rows <= 1500  # half of it: the rest is for measuring
+    assert search.num_looks > 100
+    assert "cut short by max_evaluations" in str(search.found().record)
+    with pytest.raises(tc.ThermoclineError, match="max_evaluations is too small"):
+        tc.fit_auto(THREE, max_evaluations=40)
+    with pytest.raises(tc.ThermoclineError, match="must be positive"):
+        tc.fit_auto(THREE, max_seconds=0)
+
+
+def test_a_dear_density_is_looked_at_less_and_the_record_says_so():
+    """Ten milliseconds a row on the host, two seconds in all."""
+
+    def slow(x):
+        time.sleep(0.01)
+        return -0.5 * float(x @ x), -x
+
+    started = time.monotonic()
+    fit = tc.fit_auto(tc.from_numpy(slow, np.ones(2)), max_seconds=2.0)
+    assert time.monotonic() - started < 6
+    record = fit.modes.found.record
+    assert 10 < record.num_looks < 200
+    assert record.cut_short_by == "max_seconds"
+    assert fit.log_zeta == pytest.approx(np.log(2 * np.pi), abs=0.2)
 
 
 def test_looks_of_one_seed_are_the_same():

@@ -5,16 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.auto.design import Design, Designer
+from thermocline.auto.design import Designer
 from thermocline.auto.many_modes import fit_many_modes
-from thermocline.auto.pilots import NUM_ROUNDS, pilot, shaped
+from thermocline.auto.pilots import pilot
 from thermocline.bases import BaseFit, sampled_rows
 from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import fit_advi
-from thermocline.modes.find import Budget, Search
+from thermocline.modes.find import Found, Search
 from thermocline.modes.local import LocalModes, local_modes
 from thermocline.modes.peaks import peak_of
+from thermocline.support.budget import Budget, BudgetSpentError
+from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled
 from thermocline.support.precision import computing_in
 from thermocline.target import Target, check_target
@@ -31,15 +33,18 @@ def fit_auto(
     *,
     seed: int = 0,
     target_error: float = 0.05,
+    max_evaluations: float | None = None,
+    max_seconds: float | None = None,
     precision: str = "float64",
     progress: bool = False,
 ) -> BaseFit:
     """A base that covers the modes of the target: a mixture of Student's t, found by looking, ascending and weighing.
 
-    Where its own draws count for little, short tempered runs add what they find.
+    Where its own draws count for little, short tempered runs add what they find. With a limit on evaluations or
+    seconds the search takes at most half of it, and its record says so where it was cut short.
     """
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        evaluate = Evaluator(target, precision)
+        evaluate = Evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         check_target(evaluate.target)
         return find_base(evaluate, seed, target_error, reporter)
 
@@ -47,31 +52,26 @@ def fit_auto(
 def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
     """Search, design, and pilots while the design is poor."""
     search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
-    if search.found().has_many:
-        return fit_many_modes(evaluate, search, seed, target_error, reporter)
     designer = Designer(evaluate, np.random.default_rng([seed, STREAM, 1]), search)
-    designer.rounds()
-    design, spent, number = designer.chosen(), 0, 0
-    while design.share < ENOUGH and number < MOST_PILOTS:
-        reporter.phase("pilot", None)
-        spent += pilot(seed + number + 1, designer, design, reporter)
-        number += 1
-        before, design = design, redesigned(designer, design, seed + number)
-        if design.share < WORTH_A_PILOT * before.share:
-            break
-    like = evaluate.target.initial_position
-    notes = (*told(search), f"{number} pilots; {design.share:.0%} of the base's own draws count.")
-    modes: LocalModes = local_modes(search.found(), design.mixture)
-    cost = evaluate.num_rows + spent
-    return BaseFit(design.mixture.base(like), design.log_evidence, cost, modes=modes, notes=notes)
-
-
-def redesigned(designer: Designer, before: Design, seed: int) -> Design:
-    """The better of the design before and one that follows the shape of the pool."""
-    designer.mixture = shaped(designer, seed)
-    designer.rounds(NUM_ROUNDS)
-    after = designer.chosen()
-    return after if after.work < before.work else before
+    num_pilots = 0
+    try:
+        with evaluate.within(evaluate.budget.half()):
+            if search.found().has_many:
+                return fit_many_modes(evaluate, search, seed, target_error, reporter)
+            designer.first()
+            while designer.best.share < ENOUGH and num_pilots < MOST_PILOTS:
+                num_pilots += 1
+                share = designer.best.share
+                pilot(seed + num_pilots, designer, reporter)
+                if designer.best.share < WORTH_A_PILOT * share:
+                    break
+    except BudgetSpentError as limit:
+        search.cut_short_by = str(limit)
+    design, found = designer.best, search.found()
+    base = design.mixture.base(evaluate.target.initial_position)
+    counted = f"{num_pilots} pilots; {design.share:.0%} of the base's own draws count."
+    modes: LocalModes = local_modes(found, design.mixture)
+    return BaseFit(base, design.log_evidence, evaluate.num_rows, modes=modes, notes=(told(found), counted))
 
 
 def searched(evaluate: Evaluator, seed: int, starts: np.ndarray, reporter: Reporter) -> Search:
@@ -83,11 +83,20 @@ def searched(evaluate: Evaluator, seed: int, starts: np.ndarray, reporter: Repor
         starts, rows = np.concatenate([starts, rows[:NUM_STARTS]]), rows[NUM_STARTS:]
     if given is not None:
         starts = np.concatenate([starts, np.stack([ravelled(position) for position in given])])
-    search = Search(evaluate, np.random.default_rng([seed, STREAM]), Budget(), reporter, rows)
-    search.first(starts)
+    search = Search(evaluate, np.random.default_rng([seed, STREAM]), reporter, rows)
+    try:
+        with evaluate.within(evaluate.budget.half()):
+            search.first(starts[: evaluate.sized(len(starts))])
+            if not search.peaks:
+                search.note([variational_peak(evaluate, seed)])
+            search.go_on()
+    except BudgetSpentError as limit:
+        search.cut_short_by = str(limit)
     if not search.peaks:
-        search.note([variational_peak(evaluate, seed)])
-    search.go_on()
+        raise ThermoclineError(
+            f"{search.cut_short_by} is too small: {evaluate.num_rows:,} evaluations did not lead to an optimum and its "
+            f"curvature, which takes some {8 * evaluate.dimension + 256:,}."
+        )
     return search
 
 
@@ -100,7 +109,6 @@ def variational_peak(evaluate: Evaluator, seed: int) -> Any:
     return peak_of(mean, float(evaluate.values(mean[None])[0]), np.diag(scale), "variational fit")
 
 
-def told(search: Search) -> tuple[str, ...]:
-    """What the search found, in a sentence."""
-    number = search.found().num_modes
-    return (f"Found {number} mode{'' if number == 1 else 's'}. {search.found().record}",)
+def told(found: Found) -> str:
+    """What the search found, in a sentence or two."""
+    return f"Found {found.num_modes} mode{'' if found.num_modes == 1 else 's'}. {found.record}"

@@ -35,18 +35,18 @@ def fit_bootstrap(
         check_target(evaluate.target)
         search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
         designer = Designer(evaluate, np.random.default_rng([seed, STREAM]), search)
-        designer.rounds()
-        pool, spent = designer.pool, 0
+        designer.first()
+        pool = designer.pool
         fit = gaussian_of(evaluate, pool)
         for index in range(num_rounds):
             base = cast(fit.base, precision)
             start = seed + index + 1, evaluate.target, base, fit.log_zeta
             explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
             pool = join_chains(pool, explored)
-            spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
+            evaluate.count(explored.outcome.num_gradients)
             fit = gaussian_of(evaluate, pool)
         notes = (f"{num_rounds} runs; {len(search.peaks)} modes were found before them.",)
-        return fit._replace(num_gradients=evaluate.num_rows + spent, notes=notes)
+        return fit._replace(num_gradients=evaluate.num_rows, notes=notes)
 
 
 def gaussian_of(evaluate: Evaluator, pool: Pool) -> BaseFit:

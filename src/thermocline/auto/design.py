@@ -69,47 +69,50 @@ class Designer:
     def __init__(self, evaluate: Evaluator, generator: np.random.Generator, search: Search) -> None:
         self.evaluate, self.generator, self.search = evaluate, generator, search
         self.pool = Pool.empty(evaluate.dimension)
-        first = [self.judged(first_mixture(search.peaks, degrees)) for degrees in (FIRST_DEGREES, GAUSSIAN_DEGREES)]
-        self.mixture = max(first, key=lambda design: design.share).mixture
+        log_evidence = float(np.logaddexp.reduce([peak.log_mass for peak in search.peaks]))
+        self.best = Design(first_mixture(search.peaks), 0.0, log_evidence, np.inf)  # until draws say better
 
     def draw(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> np.ndarray:
         """Draws of a mixture join the pool; their log weights against that mixture alone come back."""
-        self.pool, log_weight = self.pool.drawn(self.generator, self.evaluate, mixture, number)
+        self.pool, log_weight = self.pool.drawn(self.generator, self.evaluate, mixture, self.evaluate.sized(number))
         return log_weight
 
-    def rounds(self, most: int = MOST_ROUNDS) -> None:
-        """Draw, and fit to all that was drawn, while that makes the draws count for more."""
-        best, idle = (0.0, self.mixture), 0
+    def first(self) -> None:
+        """From the shapes of the modes, of heavy tails or of none, whichever its draws find better."""
+        mixtures = [first_mixture(self.search.peaks, degrees) for degrees in (FIRST_DEGREES, GAUSSIAN_DEGREES)]
+        self.rounds(max(map(self.judged, mixtures), key=lambda design: design.share).mixture)
+
+    def rounds(self, mixture: StudentMixture, most: int = MOST_ROUNDS) -> None:
+        """Draw, and fit to all that was drawn, while that makes the draws count for more; keep what is best."""
+        best, idle = (0.0, mixture), 0
         for _ in range(most):
-            proposal = with_broad(self.mixture)
+            proposal = with_broad(mixture)
             share = effective_share(self.draw(proposal))
             if np.isfinite(self.pool.log_weight).any():
                 share = min(share, self.pool.share_of(proposal.log_density_of_rows(self.pool.position)))
             idle = 0 if share > GAIN * best[0] else idle + 1
-            best = max(best, (share, self.mixture), key=lambda pair: pair[0])
+            best = max(best, (share, mixture), key=lambda pair: pair[0])
             if share > GOOD_SHARE or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
                 break
-            self.learn()
-        self.mixture = best[1]
+            mixture = self.learned(mixture)
+        self.best = min(self.best, *map(self.judged, self.candidates(best[1])), key=lambda design: design.work)
 
-    def learn(self) -> None:
+    def learned(self, mixture: StudentMixture) -> StudentMixture:
         """A component where one draw holds much of the weight, and all of them fitted to the pool."""
         weight = self.pool.weight
         place = int(np.argmax(weight))
-        if weight[place] > OUTSTANDING and self.mixture.size < MOST_COMPONENTS:
-            self.mixture = self.mixture.joined_by(self.component_at(self.pool.position[place]), np.log(NEW_SHARE))
-        self.mixture = em_fit_student(self.mixture, self.pool.position, weight)
+        if weight[place] > OUTSTANDING and mixture.size < MOST_COMPONENTS:
+            mixture = mixture.joined_by(self.component_at(self.pool.position[place], mixture), np.log(NEW_SHARE))
+        return em_fit_student(mixture, self.pool.position, weight)
 
-    def component_at(self, row: np.ndarray) -> StudentMixture:
+    def component_at(self, row: np.ndarray, mixture: StudentMixture) -> StudentMixture:
         """Of the shape of the component densest there; or of a mode, where an ascent from there finds a new one."""
         ends = self.search.ascended(row[None])
         if self.search.admit(ends, "draws"):
             newest = min(self.search.peaks, key=lambda peak: float(peak.distance(ends.position[0])))
             return first_mixture([newest])
-        densest = int(np.argmax(self.mixture.log_densities(row[None])[:, 0]))
-        return StudentMixture(
-            row[None], self.mixture.scale[[densest]], np.array([FIRST_DEGREES]), np.zeros(1)
-        )
+        densest = int(np.argmax(mixture.log_densities(row[None])[:, 0]))
+        return StudentMixture(row[None], mixture.scale[[densest]], np.array([FIRST_DEGREES]), np.zeros(1))
 
     def judged(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> Design:
         """By fresh draws, which join the pool for later."""
@@ -123,16 +126,14 @@ class Designer:
         has_missed = self.pool.log_evidence - log_evidence > MISSED * error
         return Design(mixture, min(own, seen), self.pool.log_evidence if has_missed else log_evidence, error)
 
-    def chosen(self) -> Design:
-        """The candidate of least predicted work: with the broad component, without, or a single one where there is
-        a single mode.
-        """
-        candidates = [with_broad(self.mixture), self.mixture]
-        if len(self.search.peaks) == 1 and self.mixture.size > 1:
-            mean, covariance = self.mixture.moments()
+    def candidates(self, mixture: StudentMixture) -> list[StudentMixture]:
+        """With the broad component, without it, or a single one where there is a single mode."""
+        candidates = [with_broad(mixture), mixture]
+        if len(self.search.peaks) == 1 and mixture.size > 1:
+            mean, covariance = mixture.moments()
             single = StudentMixture.of([mean], [np.linalg.cholesky(covariance)], FIRST_DEGREES, [0.0])
             candidates.append(em_fit_student(single, self.pool.position, self.pool.weight))
-        return min((self.judged(candidate) for candidate in candidates), key=lambda design: design.work)
+        return candidates
 
 
 def pooled_moments(pool: Pool) -> tuple[Any, Any]:

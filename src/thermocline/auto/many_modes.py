@@ -31,7 +31,7 @@ def fit_many_modes(
     like, generator = evaluate.target.initial_position, np.random.default_rng([seed, STREAM])
     optima = hop(evaluate, optima_of(search), seed, target_error / 20)
     notes = [f"More than {MOST_MODES} modes; {optima.num_hops} hops found {len(optima.optima.position)} optima."]
-    spent, share_new, pool = 0, 1.0, Pool.empty(evaluate.dimension)
+    share_new, pool = 1.0, Pool.empty(evaluate.dimension)
     for number in range(MOST_PILOTS):
         if share_new < target_error / 5:
             break
@@ -42,12 +42,12 @@ def fit_many_modes(
         explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
         pool = join_chains(pool, explored)
         share_new, optima = optima.joined_by(maximise(evaluate, resampled(explored, seed, NUM_ASCENTS), confirms=False))
-        spent += int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
+        evaluate.count(explored.outcome.num_gradients)
         notes.append(f"A pilot: log Z about {pool.log_evidence:.2f}, {share_new:.1%} of its draws at unknown optima.")
     search.peaks, _ = admitted(evaluate, optima.highest(MOST_MODES), [], "hop", MOST_MODES)
     search.counts, search.group = [1] * len(search.peaks), list(range(len(search.peaks)))
     modes = local_modes(search.found(), first_mixture(search.peaks))
-    return BaseFit(optima.base(like), pool.log_evidence, evaluate.num_rows + spent, modes=modes, notes=tuple(notes))
+    return BaseFit(optima.base(like), pool.log_evidence, evaluate.num_rows, modes=modes, notes=tuple(notes))
 
 
 def optima_of(search: Search) -> Optima:

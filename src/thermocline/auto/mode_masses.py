@@ -9,7 +9,7 @@ from thermocline.engine.explore import Exploration, resampled
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
-from thermocline.modes.find import Budget, Found, Search
+from thermocline.modes.find import Found, Search
 from thermocline.modes.local import LocalModes, local_modes
 from thermocline.modes.peaks import Peak, peak_of
 from thermocline.modes.table import mode_masses
@@ -60,7 +60,7 @@ def measured(
     seed: int, evaluate: Evaluator, modes: LocalModes, explored: Exploration, reporter: Reporter
 ) -> ModeTable:
     """The modes joined by those that draws of the chains lead to, their fits drawn to the chains, and weighed."""
-    search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), Budget(), reporter, modes.found)
+    search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), reporter, modes.found)
     search.admit(search.ascended(resampled(explored, seed, NUM_ASCENTS)), "chains")
     new = [peak for peak in search.peaks if not any(peak is old for old in modes.found.peaks)]
     mixture = modes.mixture if not new else modes.mixture.joined_by(first_mixture(new), np.log(0.05 * len(new)))

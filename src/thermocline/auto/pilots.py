@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thermocline.auto.design import Design, Designer
+from thermocline.auto.design import Designer
 from thermocline.bases import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Reporter
@@ -22,17 +22,19 @@ NUM_ROUNDS = 4  # of drawing and fitting, after each pilot
 NUM_RESAMPLED = 4096
 
 
-def pilot(seed: int, designer: Designer, design: Design, reporter: Reporter) -> int:
-    """One pilot from the present design; its draws join the pool. Gradients that it took."""
-    evaluate = designer.evaluate
+def pilot(seed: int, designer: Designer, reporter: Reporter) -> None:
+    """One pilot from the best design; its draws join the pool, and a mixture is laid along that."""
+    evaluate, design = designer.evaluate, designer.best
+    evaluate.budget.check(LENGTHS.num_chains * (LENGTHS.num_warmup + LENGTHS.num_draws), evaluate.rate)
+    reporter.phase("pilot", None)
     base = cast(design.mixture.base(evaluate.target.initial_position), evaluate.precision)
     method = GibbsTempering()
     explored = explore(seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter)
     designer.pool = join_chains(designer.pool, explored)
+    evaluate.count(explored.outcome.num_gradients)
     rows = resampled(explored, seed, NUM_ASCENTS)
     designer.search.admit(designer.search.ascended(rows), "chains")
-    outcome = explored.outcome
-    return int(outcome.draws.num_gradients.sum()) + outcome.warmup_gradients
+    designer.rounds(shaped(designer.pool, seed), NUM_ROUNDS)
 
 
 def join_chains(pool: Pool, explored: Exploration) -> Pool:
@@ -53,9 +55,9 @@ def join_chains(pool: Pool, explored: Exploration) -> Pool:
     return pool.joined_by(rows, log_target, CORRELATED * len(rows), log_density)
 
 
-def shaped(designer: Designer, seed: int) -> StudentMixture:
+def shaped(pool: Pool, seed: int) -> StudentMixture:
     """Components laid along the pool, whatever its shape: arms, rings and necks are no modes."""
-    pool, generator = designer.pool, np.random.default_rng([seed, 0x5BA9])
+    generator = np.random.default_rng([seed, 0x5BA9])
     chosen = generator.choice(len(pool.log_target), NUM_RESAMPLED, p=pool.weight)
     rows = pool.position[chosen]
     draws = WeightedDraws(rows, np.full(len(rows), 1 / len(rows)), lambda row: row, None)

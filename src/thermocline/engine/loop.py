@@ -45,6 +45,10 @@ class Outcome(NamedTuple):
     seconds: Phases
     warmup_gradients: int
 
+    @property
+    def num_gradients(self) -> int:
+        return self.warmup_gradients + int(self.draws.num_gradients.sum())
+
 
 class Outcomes(NamedTuple):
     """The same of a batch: leaves have a leading axis over targets."""

@@ -47,13 +47,6 @@ class Found(NamedTuple):
         return self.num_modes >= MOST_MODES
 
 
-class Budget(NamedTuple):
-    """What a search may spend, of the evaluator's rows; and whether looks along the user's axes are taken."""
-
-    most_rows: float = np.inf
-    along_axes: bool = True
-
-
 class Search:
     """A search under way; what it has found explains more and more."""
 
@@ -61,11 +54,11 @@ class Search:
         self,
         evaluate: Evaluator,
         generator: np.random.Generator,
-        budget: Budget,
         reporter: Reporter,
         prior_rows: np.ndarray | None = None,
+        along_axes: bool = True,
     ) -> None:
-        self.evaluate, self.generator, self.budget, self.reporter = evaluate, generator, budget, reporter
+        self.evaluate, self.generator, self.reporter, self.along_axes = evaluate, generator, reporter, along_axes
         self.prior_rows = np.zeros((0, evaluate.dimension)) if prior_rows is None else prior_rows  # to look at
         self.peaks: list[Peak] = []
         self.counts: list[int] = []
@@ -74,19 +67,20 @@ class Search:
         self.tried = np.zeros(0, bool)
         self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
         self.num_random_unexplained = self.num_random_explained = 0
-        self.share_unexplained = 1.0
+        self.share_unexplained, self.cut_short_by = 1.0, ""
 
     @classmethod
     def resumed(
-        cls, evaluate: Evaluator, generator: np.random.Generator, budget: Budget, reporter: Reporter, found: Found
+        cls, evaluate: Evaluator, generator: np.random.Generator, reporter: Reporter, found: Found
     ) -> "Search":
         """A search that knows what an earlier one found."""
-        search = cls(evaluate, generator, budget, reporter)
+        search = cls(evaluate, generator, reporter)
         search.peaks, search.counts, record = list(found.peaks), list(found.counts), found.record
         search.group = found.mode.tolist()
         search.num_looks, search.num_ascents, search.num_lost = record[:3]
         search.share_unexplained, search.looks_at_last = record.share_unexplained, 0
         search.num_random_unexplained, search.num_random_explained = record[4:6]
+        search.cut_short_by = record.cut_short_by
         return search
 
     def first(self, starts: np.ndarray) -> None:
@@ -105,20 +99,24 @@ class Search:
     def go_on(self) -> None:
         """Look and ascend until as much has been looked at since the last new mode as before it, and enough."""
         while self.peaks and not self.is_over():
-            self.look(int(min(BATCH, self.budget.most_rows - self.evaluate.num_rows)))
+            self.look(self.evaluate.sized(BATCH))
             for _ in range(MOST_ROUNDS):
                 is_dear = self.ascent_rows > self.num_looks + BATCH  # ascents may cost as much as looking does
                 if is_dear or not self.ascend() or self.is_full():
                     break
-            self.reporter.advance(1, 0)
+            self.reporter.figures(self.progress)
+
+    def progress(self) -> str:
+        number = len(set(self.group))
+        modes = f"{number} mode{'' if number == 1 else 's'}"
+        return f"{self.num_looks:,} points looked at, {modes}, {1 - self.share_unexplained:.0%} explained"
 
     def is_over(self) -> bool:
         since = self.num_looks - self.looks_at_last
         least = self.peaks[0].log_mass - NEGLIGIBLE
         heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
         is_settled = since >= max(FEWEST_LOOKS * heavy, self.looks_at_last if heavy > 1 else 0)
-        is_spent = self.num_looks >= MOST_LOOKS or self.evaluate.num_rows >= self.budget.most_rows
-        return is_settled or is_spent or self.is_full()
+        return is_settled or self.num_looks >= MOST_LOOKS or self.is_full()
 
     def is_full(self) -> bool:
         return len(set(self.group)) >= MOST_MODES or len(self.peaks) >= MOST_PEAKS
@@ -126,7 +124,7 @@ class Search:
     def look(self, number: int) -> None:
         """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
         given, self.prior_rows = np.split(self.prior_rows, [min(number // 4, len(self.prior_rows))])
-        rows = look(self.generator, self.peaks, max(number - len(given), 16), along_axes=self.budget.along_axes)
+        rows = look(self.generator, self.peaks, max(number - len(given), 16), along_axes=self.along_axes)
         rows = np.concatenate([rows, given])
         values, gradients = self.evaluate(rows)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
@@ -143,9 +141,9 @@ class Search:
         """One round of ascents, and whether it found a new mode."""
         cosine = explained(self.rows, self.gradients, self.peaks)
         left = np.flatnonzero(~self.tried & (cosine < EXPLAINED))
-        least = left[np.argsort(cosine[left], kind="stable")[:NUM_LEAST]]
-        random = self.generator.choice(left, min(NUM_RANDOM, len(left)), replace=False)
-        others = self.generator.permutation(self.explained_rows)[:NUM_EXPLAINED]
+        least = left[np.argsort(cosine[left], kind="stable")[: self.evaluate.sized(NUM_LEAST)]]
+        random = self.generator.choice(left, min(self.evaluate.sized(NUM_RANDOM), len(left)), replace=False)
+        others = self.generator.permutation(self.explained_rows)[: self.evaluate.sized(NUM_EXPLAINED)]
         self.explained_rows = self.explained_rows[:0]
         picked = np.concatenate([random, np.setdiff1d(least, random)]).astype(int)
         self.tried[picked] = True
@@ -217,7 +215,6 @@ class Search:
 
     def found(self) -> Found:
         volumes = [peak.log_volume for peak in self.peaks]
-        cut = "max_evaluations" if self.evaluate.num_rows >= self.budget.most_rows else ""
         record = SearchRecord(
             self.num_looks,
             self.num_ascents,
@@ -226,7 +223,7 @@ class Search:
             self.num_random_unexplained,
             self.num_random_explained,
             float(np.ptp(volumes)) if volumes else 0.0,
-            cut,
+            self.cut_short_by,
         )
         numbers = {group: number for number, group in enumerate(dict.fromkeys(self.group))}
         return Found(self.peaks, self.counts, np.array([numbers[group] for group in self.group], int), record)
