@@ -22,7 +22,7 @@ from thermocline.engine.plan import MorePlan, Pace
 from thermocline.engine.prepare import prepared, resolve_base
 from thermocline.engine.progress import reporter_for
 from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path
 from thermocline.records import Cost, Draws, Phases
@@ -32,7 +32,7 @@ from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target, check_target
+from thermocline.target import Target
 
 
 def sample(
@@ -66,8 +66,7 @@ def sample(
         check_folder(checkpoint)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
-        check_target(target)
-        timer, evaluate = Timer(), Evaluator(target, precision)
+        timer, evaluate = Timer(), checked_evaluator(target, precision)
         target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
             fit = (

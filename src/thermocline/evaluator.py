@@ -12,9 +12,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.support.budget import Budget
+from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled, unravelled
 from thermocline.support.precision import cast, computing_in
-from thermocline.target import Target, describe
+from thermocline.target import Target, check_shapes, describe, named_leaves
 
 WIDTHS = (16, 256)  # rows of the two sizes in which the one program is compiled
 
@@ -118,6 +119,29 @@ class Evaluator:
                 values[part] = np.asarray(some_values)[:number]
                 gradients[part] = np.asarray(some_gradients)[:number]
         return values, gradients
+
+
+def checked_evaluator(target: Target, precision: str = "float64", budget: Budget | None = None) -> Evaluator:
+    """The target in `precision` on rows; an error with the reason if it cannot be sampled from where it starts."""
+    with computing_in(precision):
+        check_shapes(cast(target, precision))
+    evaluate = Evaluator(target, precision, budget)
+    value, gradient = evaluate(evaluate.initial_position[None])
+    start = evaluate.unravel(evaluate.initial_position)
+    if not np.isfinite(value[0]):
+        shown = evaluate.trouble.value if evaluate.trouble.number else value[0]
+        raise ThermoclineError(
+            f"log density is {shown} at the initial position ({describe(start)}); "
+            "pass an `initial_position` inside the support."
+        )
+    for name, leaf in named_leaves(evaluate.unravel(gradient[0])).items():
+        if not np.all(np.isfinite(leaf)):
+            raise ThermoclineError(
+                f"the gradient of log density with respect to {name} is not finite at the initial position "
+                f"({describe({name: named_leaves(start)[name]})}); start elsewhere, or rewrite the density so that it "
+                "is smooth there (see jnp.where's two-sided trap)."
+            )
+    return evaluate
 
 
 def _parts(number: int) -> list[slice]:

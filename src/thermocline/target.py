@@ -92,8 +92,8 @@ def leaf_name(path: Any) -> str:
     return ".".join(parts) or "x"
 
 
-def check_target(target: Target) -> None:
-    """Raise with the reason when the target cannot be sampled from its initial position."""
+def check_shapes(target: Target) -> None:
+    """Raise with the reason when the target is no function from its initial position to one number."""
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
@@ -106,24 +106,6 @@ def check_target(target: Target) -> None:
         )
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ThermoclineError(f"log_density returns values of type {shape.dtype}; return a float.")
-    value, gradient = _value_and_gradient(target)
-    if not np.isfinite(value):
-        raise ThermoclineError(
-            f"log density is {value} at the initial position ({describe(target.initial_position)}); "
-            "pass an `initial_position` inside the support."
-        )
-    for name, leaf in named_leaves(gradient).items():
-        if not np.all(np.isfinite(leaf)):
-            where = describe({name: named_leaves(target.initial_position)[name]})
-            raise ThermoclineError(
-                f"the gradient of log density with respect to {name} is not finite at the initial position ({where}); "
-                "start elsewhere, or rewrite the density so that it is smooth there (see jnp.where's two-sided trap)."
-            )
-
-
-@jax.jit
-def _value_and_gradient(target: Target) -> tuple[jax.Array, Any]:
-    return jax.value_and_grad(target)(target.initial_position)
 
 
 def check_position(position: Any) -> None:

@@ -10,7 +10,7 @@ from thermocline.auto.many_modes import fit_many_modes
 from thermocline.auto.pilots import pilot
 from thermocline.bases import BaseFit, sampled_rows
 from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import fit_advi
 from thermocline.modes.find import Found, Search
 from thermocline.modes.local import LocalModes, local_modes
@@ -19,7 +19,7 @@ from thermocline.support.budget import Budget, BudgetSpentError
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled
 from thermocline.support.precision import computing_in
-from thermocline.target import Target, check_target
+from thermocline.target import Target
 
 ENOUGH = 0.1  # effective share of a base's own draws from which no pilot is needed
 MOST_PILOTS = 3
@@ -44,8 +44,7 @@ def fit_auto(
     seconds the search takes at most half of it, and its record says so where it was cut short.
     """
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        evaluate = Evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
-        check_target(evaluate.target)
+        evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         return find_base(evaluate, seed, target_error, reporter)
 
 

@@ -10,13 +10,13 @@ from thermocline.auto.pilots import LENGTHS, join_chains
 from thermocline.bases import BaseFit, Gaussian
 from thermocline.engine.explore import explore
 from thermocline.engine.progress import reporter_for
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.moments import shrunk
 from thermocline.fits.pool import Pool
 from thermocline.methods import GibbsTempering
 from thermocline.support.flat import unravelled
 from thermocline.support.precision import cast, computing_in
-from thermocline.target import Target, check_target
+from thermocline.target import Target
 
 STREAM = 0xB007  # of random numbers
 
@@ -31,8 +31,7 @@ def fit_bootstrap(
     lost still counts with its mass.
     """
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        evaluate = Evaluator(target, precision)
-        check_target(evaluate.target)
+        evaluate = checked_evaluator(target, precision)
         search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
         designer = Designer(evaluate, np.random.default_rng([seed, STREAM]), search)
         designer.first()

@@ -7,14 +7,14 @@ import numpy as np
 from thermocline.auto.black_box import searched
 from thermocline.bases import BaseFit, Gaussian, Mixture
 from thermocline.engine.progress import Silent
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.pool import Pool
 from thermocline.modes.peaks import Peak
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import unravelled
 from thermocline.support.linear import triangular
 from thermocline.support.precision import computing_in
-from thermocline.target import Target, check_target
+from thermocline.target import Target
 
 STREAM = 0x10CA  # of random numbers
 SHARED = 0.01  # of two fits' mass, at which they overlap
@@ -29,8 +29,7 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
     their sum, a lower bound where the fits do not overlap. Such a base is multimodal and needs jumps.
     """
     with computing_in(precision):
-        evaluate = Evaluator(target, precision)
-        check_target(evaluate.target)
+        evaluate = checked_evaluator(target, precision)
         search = searched(evaluate, seed, evaluate.initial_position[None], Silent())
         peaks = [peak for peak in search.peaks if peak.found_by not in ("path", "variational fit")]
         if not peaks:

@@ -8,8 +8,7 @@ from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.evaluator import Evaluator
-from thermocline.fits.checked import checked_evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.gaussian_ascent import Ascent, Height, Move, Normal, ascend
 from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target

@@ -2,7 +2,7 @@
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.fits.checked import checked_evaluator
+from thermocline.evaluator import checked_evaluator
 from thermocline.fits.curvature import are_optima, curvature_at
 from thermocline.fits.lbfgs import maximise
 from thermocline.support.errors import ThermoclineError

@@ -6,9 +6,8 @@ import numpy as np
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import elbo
-from thermocline.fits.checked import checked_evaluator
 from thermocline.fits.laplace import triangular
 from thermocline.fits.lbfgs import Path, maximise
 from thermocline.fits.quasi_newton import Pairs, low_rank, next_diagonal

@@ -13,10 +13,9 @@ import numpy as np
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import STREAM as ADVI_STREAM
 from thermocline.fits.advi import advi
-from thermocline.fits.checked import checked_evaluator
 from thermocline.fits.gaussian_ascent import BLOCK, Ascent, Height, Move, Normal, ascend
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Target

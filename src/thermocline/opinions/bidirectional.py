@@ -17,7 +17,7 @@ from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.estimators.batches import Batches, mean_error
 from thermocline.estimators.evidence import relative
 from thermocline.estimators.resampling import systematic_resample
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import checked_evaluator
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.annealing import anneal_back, at_start, moved
 from thermocline.methods.tuning import Tuning, betas_of
@@ -27,7 +27,7 @@ from thermocline.records import Estimate
 from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target, check_target, dimension
+from thermocline.target import Target, dimension
 
 NUM_SPREAD = 8  # moves at the target before a reverse run, so that runs from one exact draw differ from the start
 AT_ONCE = 1024  # reverse runs
@@ -99,7 +99,6 @@ def bidirectional(
     positions, is_exact = _positions(target, exact_draws, num_runs, seed)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen, positions = cast((target, chosen, positions), precision)
-        check_target(target)
         fit = _fit(target, base, seed, precision, reporter)
         num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)
         lengths = Lengths(num_chains, num_warmup, num_runs // num_chains, num_runs // num_chains)
@@ -132,7 +131,7 @@ def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np
 
 def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporter) -> BaseFit:
     if base is None:
-        fit = find_base(Evaluator(target, precision), seed, 0.05, reporter)
+        fit = find_base(checked_evaluator(target, precision), seed, 0.05, reporter)
     else:
         fit = resolve_base(target, base, seed, precision)
     fit = fit._replace(base=cast(fit.base, precision))
