@@ -66,6 +66,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
                     break
     except BudgetSpentError as limit:
         search.cut_short_by = str(limit)
+    search.raised(designer.pool.position, designer.pool.log_target)
     design, found = designer.best, search.found()
     base = design.mixture.base(evaluate.target.initial_position)
     counted = f"{num_pilots} pilots; {design.share:.0%} of the base's own draws count."

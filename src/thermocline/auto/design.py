@@ -58,8 +58,8 @@ def first_mixture(peaks: list[Peak], degrees: float = FIRST_DEGREES) -> StudentM
 
 def with_broad(mixture: StudentMixture) -> StudentMixture:
     """And a component over all of them, twice as wide in variance: it goes on looking for what lies around."""
-    mean, covariance = mixture.moments()
-    broad = StudentMixture.of([mean], [np.sqrt(2) * np.linalg.cholesky(covariance)], BROAD_DEGREES, [0.0])
+    mean, root = mixture.moments()
+    broad = StudentMixture.of([mean], [np.sqrt(2) * root], BROAD_DEGREES, [0.0])
     return mixture.joined_by(broad, np.log(BROAD_SHARE))
 
 
@@ -130,8 +130,8 @@ class Designer:
         """With the broad component, without it, or a single one where there is a single mode."""
         candidates = [with_broad(mixture), mixture]
         if len(self.search.peaks) == 1 and mixture.size > 1:
-            mean, covariance = mixture.moments()
-            single = StudentMixture.of([mean], [np.linalg.cholesky(covariance)], FIRST_DEGREES, [0.0])
+            mean, root = mixture.moments()
+            single = StudentMixture.of([mean], [root], FIRST_DEGREES, [0.0])
             candidates.append(em_fit_student(single, self.pool.position, self.pool.weight))
         return candidates
 

@@ -66,7 +66,6 @@ def shaped(pool: Pool, seed: int) -> StudentMixture:
     shares = np.array([np.mean(label == name) for name in names])
     means = np.array([rows[label == name].mean(axis=0) for name in names])
     offset = rows - means[np.searchsorted(names, label)]
-    covariance = offset.T @ offset / len(rows) + 1e-6 * np.diag(rows.var(axis=0))
-    root = np.linalg.cholesky(covariance)
+    root = np.hstack([offset.T / np.sqrt(len(rows)), 1e-3 * np.diag(rows.std(axis=0))])
     first = StudentMixture.of(means, [root] * len(names), 5.0, np.log(shares))
     return em_fit_student(first, pool.position, pool.weight)

@@ -114,7 +114,7 @@ class Mixture:
         weights, scales = namespace.exp(namespace.asarray(self.log_weights)), namespace.asarray(scales)
         if scales.ndim == 2:
             return namespace.sqrt(weights @ scales**2)
-        return namespace.linalg.cholesky(namespace.einsum("k,kij,klj->il", weights, scales, scales))
+        return linear.triangular(namespace.hstack(namespace.sqrt(weights)[:, None, None] * scales), namespace)
 
     def centres(self, namespace: Any = np) -> Any:
         """The components' means, ravelled, one a row."""

@@ -74,12 +74,12 @@ class StudentMixture(NamedTuple):
         return generator.permutation(np.concatenate(parts))
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance, with the covariance of a component taken for its scale."""
+        """Mean, and a root of the covariance, with that of a component taken for its scale."""
         weight = np.exp(self.log_weight)
         mean = weight @ self.mean
-        within = np.einsum("k,kij,klj->il", weight, self.scale, self.scale)
-        offset = self.mean - mean
-        return mean, within + (offset.T * weight) @ offset
+        within = np.hstack(np.sqrt(weight)[:, None, None] * self.scale)
+        between = np.sqrt(weight) * (self.mean - mean).T
+        return mean, triangular(np.hstack([within, between]))
 
     def base(self, like: Any) -> Mixture | StudentT:
         """As a base on PyTrees like this one; a single component is no mixture."""

@@ -13,7 +13,7 @@ from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
 from thermocline.records.search import SearchRecord
 
-FEWEST_LOOKS = 2**14  # for each mode, that must have found no other
+FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
 MOST_LOOKS = 2**18
 NEGLIGIBLE = 10.0  # nats below the heaviest, of a mode for which nothing more is looked at
 BATCH = 4096
@@ -24,6 +24,7 @@ MOST_PEAKS = 128
 BARRIER = 0.5  # nats by which a chord drops between optima that are two modes
 NUM_NEIGHBOURS, ALONG = 8, np.linspace(0, 1, 9)[1:-1]  # chords, and the points at which they are looked at
 MOST_KEPT = 2**15  # unexplained looks that are remembered
+NUM_HIGHEST = 256  # draws that may be higher than where ascents ended
 
 
 class Found(NamedTuple):
@@ -115,7 +116,7 @@ class Search:
         since = self.num_looks - self.looks_at_last
         least = self.peaks[0].log_mass - NEGLIGIBLE
         heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
-        is_settled = since >= max(FEWEST_LOOKS * heavy, self.looks_at_last if heavy > 1 else 0)
+        is_settled = since >= max(FEWEST_LOOKS, FEWEST_A_MODE * heavy, self.looks_at_last if heavy > 1 else 0)
         return is_settled or self.num_looks >= MOST_LOOKS or self.is_full()
 
     def is_full(self) -> bool:
@@ -212,6 +213,15 @@ class Search:
         lowest = self.evaluate.values(chords).min(axis=0)
         heights = np.array([min(self.peaks[i].log_density, peak.log_density) for i in nearest])
         return nearest[lowest > heights - BARRIER].tolist()
+
+    def raised(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """Where a mode without an optimum is highest, by draws: at an edge ascents may end short of that."""
+        best = np.argsort(-values, kind="stable")[:NUM_HIGHEST]
+        home = np.argmin([peak.distance(rows[best]) for peak in self.peaks], axis=0)
+        for place, row in zip(home[::-1], best[::-1], strict=True):  # the highest last
+            peak = self.peaks[place]
+            if not peak.is_optimum and values[row] > peak.log_density:
+                self.peaks[place] = peak._replace(highest=rows[row], log_density=float(values[row]))
 
     def found(self) -> Found:
         volumes = [peak.log_volume for peak in self.peaks]

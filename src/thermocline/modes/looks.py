@@ -7,6 +7,7 @@ may lie in the basin of another.
 import numpy as np
 
 from thermocline.modes.peaks import Peak
+from thermocline.support.linear import triangular
 
 NEAREST, FARTHEST = 0.7, 300.0  # deviations of a mode within which looks are taken about it
 WITHIN, BEYOND = 0.5, 5.0  # spreads of all modes together within which looks are taken about these
@@ -48,7 +49,7 @@ def about_all(generator: np.random.Generator, peaks: list[Peak], number: int) ->
     """
     locations = np.array([peak.location for peak in peaks])
     mean, size = locations.mean(axis=0), locations.shape[1]
-    within = np.linalg.cholesky(sum(peak.root @ peak.root.T for peak in peaks) / len(peaks))
+    within = triangular(np.hstack([peak.root for peak in peaks]) / np.sqrt(len(peaks)))
     offsets = np.linalg.solve(within, (locations - mean).T).T
     pooled = np.eye(size) + offsets.T @ offsets / len(peaks)
     values, vectors = np.linalg.eigh(pooled)

@@ -30,6 +30,10 @@ class Peak(NamedTuple):
     highest: np.ndarray
     found_by: str
 
+    @property
+    def is_optimum(self) -> bool:
+        return self.highest is self.location
+
     def distance(self, rows: np.ndarray) -> np.ndarray:
         """From the optimum, in its own deviations."""
         return np.linalg.norm((rows - self.location) @ self.whitening.T, axis=-1)
@@ -50,7 +54,7 @@ def home_of(rows: np.ndarray, peaks: list[Peak]) -> np.ndarray:
     if not peaks:
         return np.full(len(rows), -1)
     size = rows.shape[1]
-    limits = [SAME * (1 + size**0.25) if peak.highest is peak.location else 2 + np.sqrt(size) for peak in peaks]
+    limits = [SAME * (1 + size**0.25) if peak.is_optimum else 2 + np.sqrt(size) for peak in peaks]
     distances = np.stack([peak.distance(rows) / limit for peak, limit in zip(peaks, limits, strict=True)], axis=1)
     nearest = np.argmin(distances, axis=1)
     return np.where(distances[np.arange(len(rows)), nearest] < 1, nearest, -1)

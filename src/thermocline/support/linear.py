@@ -64,7 +64,7 @@ def log_sum_exp(values: Any, namespace: Any) -> Any:
     return np.logaddexp.reduce(values, axis=-1) if namespace is np else jax.nn.logsumexp(values, axis=-1)
 
 
-def triangular(root: np.ndarray) -> np.ndarray:
+def triangular(root: Any, namespace: Any = np) -> Any:
     """The lower triangle L with L Lᵀ = R Rᵀ: by QR, so that the narrow is not lost beside the wide."""
-    upper = np.linalg.qr(root.T)[1]
-    return (upper * np.where(np.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T
+    upper = namespace.linalg.qr(root.T)[1]
+    return (upper * namespace.where(namespace.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T
