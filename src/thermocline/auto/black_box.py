@@ -1,7 +1,6 @@
 """`fit_auto`: from a target alone to a base that covers its modes; the default of `sample`."""
 
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import fit_advi
 from thermocline.modes.find import Found, Search
 from thermocline.modes.local import LocalModes, local_modes
-from thermocline.modes.peaks import peak_of
+from thermocline.modes.peaks import Peak, peak_of
 from thermocline.support.budget import Budget, BudgetSpentError
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled
@@ -100,13 +99,14 @@ def searched(evaluate: Evaluator, seed: int, starts: np.ndarray, reporter: Repor
     return search
 
 
-def variational_peak(evaluate: Evaluator, seed: int) -> Any:
+def variational_peak(evaluate: Evaluator, seed: int) -> Peak:
     """ADVI's fit, for a density that ascents can make nothing of."""
     fit = fit_advi(evaluate.target, seed=seed, precision=evaluate.precision)
     mean, scale = ravelled(fit.base.mean), np.asarray(fit.base.scale_tril)
     if not (np.isfinite(mean).all() and np.isfinite(scale).all()):
         mean, scale = evaluate.initial_position, np.ones(evaluate.dimension)
-    return peak_of(mean, float(evaluate.values(mean[None])[0]), np.diag(scale), "variational fit")
+    peak = peak_of(mean, float(evaluate.values(mean[None])[0]), np.diag(scale), "variational fit")
+    return peak._replace(highest=mean.copy())  # it is no optimum
 
 
 def told(found: Found) -> str:

@@ -77,7 +77,7 @@ class StudentMixture(NamedTuple):
         """Mean, and a root of the covariance, with that of a component taken for its scale."""
         weight = np.exp(self.log_weight)
         mean = weight @ self.mean
-        within = np.hstack(np.sqrt(weight)[:, None, None] * self.scale)
+        within = np.hstack(list(np.sqrt(weight)[:, None, None] * self.scale))
         between = np.sqrt(weight) * (self.mean - mean).T
         return mean, triangular(np.hstack([within, between]))
 
