@@ -24,7 +24,7 @@ OUTSTANDING = 0.03  # share of all weight on one draw, at which a component is p
 NEW_SHARE = 0.1  # of such a component
 MOST_COMPONENTS = 63
 BROAD_SHARE = 0.05  # of the component over all of them
-BROAD_DEGREES, FIRST_DEGREES, GAUSSIAN_DEGREES = 3.0, 5.0, 1000.0
+BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
 EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
@@ -79,7 +79,7 @@ class Designer:
 
     def first(self) -> None:
         """From the shapes of the modes, of heavy tails or of none, whichever its draws find better."""
-        mixtures = [first_mixture(self.search.peaks, degrees) for degrees in (FIRST_DEGREES, GAUSSIAN_DEGREES)]
+        mixtures = [first_mixture(self.search.peaks, degrees) for degrees in (FIRST_DEGREES, np.inf)]
         self.rounds(max(map(self.judged, mixtures), key=lambda design: design.share).mixture)
 
     def rounds(self, mixture: StudentMixture, most: int = MOST_ROUNDS) -> None:

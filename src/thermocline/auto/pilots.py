@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from thermocline.auto.design import Designer
+from thermocline.auto.design import FIRST_DEGREES, Designer
 from thermocline.bases import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Reporter
 from thermocline.fits.clusters import cluster
+from thermocline.fits.mixture import clustered
 from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.methods import GibbsTempering
@@ -61,11 +62,5 @@ def shaped(pool: Pool, seed: int) -> StudentMixture:
     chosen = generator.choice(len(pool.log_target), NUM_RESAMPLED, p=pool.weight)
     rows = pool.position[chosen]
     draws = WeightedDraws(rows, np.full(len(rows), 1 / len(rows)), lambda row: row, None)
-    label = cluster(draws, NUM_CLUSTERS, seed, 0)
-    names = np.unique(label)
-    shares = np.array([np.mean(label == name) for name in names])
-    means = np.array([rows[label == name].mean(axis=0) for name in names])
-    offset = rows - means[np.searchsorted(names, label)]
-    root = np.hstack([offset.T / np.sqrt(len(rows)), 1e-3 * np.diag(rows.std(axis=0))])
-    first = StudentMixture.of(means, [root] * len(names), 5.0, np.log(shares))
+    first = clustered(draws, cluster(draws, NUM_CLUSTERS, seed, 0), FIRST_DEGREES)
     return em_fit_student(first, pool.position, pool.weight)

@@ -1,18 +1,19 @@
 """Mixtures of Student's t on ravelled positions, in NumPy: their densities, draws, and expectation maximisation.
 
-The family of the black box: a Gaussian is one component of very many degrees of freedom.
+The family of the black box: a Gaussian is one of infinitely many degrees of freedom.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from thermocline.bases import Mixture, StudentT
+from thermocline.bases import Gaussian, Mixture, StudentT
 from thermocline.support import special
 from thermocline.support.flat import unravelled
 from thermocline.support.linear import inverse, triangular
 
-DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 1000.0])  # to choose from
+DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, np.inf])  # to choose from
+MOST_DEGREES = 1000.0  # of a base, among others of few
 NUM_STEPS = 10
 LEAST_WEIGHT = 1e-3  # of a component, so that a place once known goes on being looked at
 LEAST_SIZE = 2.0  # effective draws beyond the dimension, below which a component stays as it is
@@ -69,7 +70,7 @@ class StudentMixture(NamedTuple):
         counts = generator.multinomial(number, np.exp(self.log_weight - np.logaddexp.reduce(self.log_weight)))
         parts = []
         for mean, scale, degrees, count in zip(self.mean, self.scale, self.degrees, counts, strict=True):
-            width = np.sqrt(degrees / generator.chisquare(degrees, (count, 1)))
+            width = 1.0 if np.isinf(degrees) else np.sqrt(degrees / generator.chisquare(degrees, (count, 1)))
             parts.append(mean + width * generator.normal(size=(count, mean.size)) @ scale.T)
         return generator.permutation(np.concatenate(parts))
 
@@ -81,20 +82,29 @@ class StudentMixture(NamedTuple):
         between = np.sqrt(weight) * (self.mean - mean).T
         return mean, triangular(np.hstack([within, between]))
 
-    def base(self, like: Any) -> Mixture | StudentT:
-        """As a base on PyTrees like this one; a single component is no mixture."""
-        each = [
-            StudentT(unravelled(mean, like), scale, float(degrees)).prepared()
-            for mean, scale, degrees in zip(self.mean, self.scale, self.degrees, strict=True)
-        ]
+    def base(self, like: Any) -> Mixture | StudentT | Gaussian:
+        """As a base on PyTrees like this one: of Gaussians if all are; a single component is no mixture."""
+        means = [unravelled(mean, like) for mean in self.mean]
+        if np.isinf(self.degrees).all():
+            each = [Gaussian(mean, scale).prepared() for mean, scale in zip(means, self.scale, strict=True)]
+        else:
+            each = self.students(like)
         return each[0] if len(each) == 1 else Mixture.of(each, self.log_weight)
+
+    def students(self, like: Any) -> list[StudentT]:
+        """The components as bases of one family."""
+        degrees = np.minimum(self.degrees, MOST_DEGREES)
+        parts = zip(self.mean, self.scale, degrees, strict=True)
+        return [StudentT(unravelled(mean, like), scale, float(of)).prepared() for mean, scale, of in parts]
 
 
 def log_student(distances: np.ndarray, degrees: np.ndarray, dimension: int) -> np.ndarray:
-    """Log density of a t of unit scale at these squared distances from its centre."""
-    half = 0.5 * (degrees + dimension)
-    constant = special.gammaln(half) - special.gammaln(0.5 * degrees) - 0.5 * dimension * np.log(degrees * np.pi)
-    return constant - half * np.log1p(distances / degrees)
+    """Log density of a t of unit scale, or of a Gaussian, at these squared distances from its centre."""
+    few = np.minimum(degrees, MOST_DEGREES)
+    half = 0.5 * (few + dimension)
+    constant = special.gammaln(half) - special.gammaln(0.5 * few) - 0.5 * dimension * np.log(few * np.pi)
+    student = constant - half * np.log1p(distances / few)
+    return np.where(np.isinf(degrees), -0.5 * (distances + dimension * np.log(2 * np.pi)), student)
 
 
 def em_fit_student(
@@ -105,16 +115,18 @@ def em_fit_student(
     rows, weights = rows[used], weights[used] / weights[used].sum()
     held = mixture
     for step in range(num_steps):
-        mixture = _em_step(mixture, held, rows, weights, fits_degrees=step % 3 == 2)
+        mixture, _ = em_step(mixture, held, rows, weights, fits_degrees=step % 3 == 2)
     return mixture
 
 
-def _em_step(
+def em_step(
     mixture: StudentMixture, held: StudentMixture, rows: np.ndarray, weights: np.ndarray, *, fits_degrees: bool
-) -> StudentMixture:
+) -> tuple[StudentMixture, float]:
+    """One step, and the mean log density of the rows before it."""
     dimension, distances = rows.shape[1], mixture.distances(rows)
     log_shares = mixture.log_weight[:, None] + mixture._log_heights(distances)
-    shares = weights * np.exp(log_shares - np.logaddexp.reduce(log_shares, axis=0))
+    log_total = np.logaddexp.reduce(log_shares, axis=0)
+    shares = weights * np.exp(log_shares - log_total)
     mass = shares.sum(axis=1)
     mean, scale, degrees = mixture.mean.copy(), mixture.scale.copy(), mixture.degrees.copy()
     for k in range(mixture.size):
@@ -124,7 +136,7 @@ def _em_step(
             continue
         if fits_degrees:
             degrees[k] = _degrees(distances[k], shares[k], dimension)
-        pulled = shares[k] * (degrees[k] + dimension) / (degrees[k] + distances[k])
+        pulled = shares[k] * _pull(distances[k], degrees[k], dimension)
         trust = size / (size + 2 * dimension)
         centre = pulled @ rows / pulled.sum()
         offset, apart = rows - centre, centre - held.mean[k]
@@ -135,7 +147,13 @@ def _em_step(
         if factor is not None:
             mean[k], scale[k] = trust * centre + (1 - trust) * held.mean[k], factor
     log_weight = np.log(np.maximum(mass, LEAST_WEIGHT))
-    return StudentMixture(mean, scale, degrees, log_weight - np.logaddexp.reduce(log_weight))
+    fitted = StudentMixture(mean, scale, degrees, log_weight - np.logaddexp.reduce(log_weight))
+    return fitted, float(weights @ log_total)
+
+
+def _pull(distances: np.ndarray, degrees: float, dimension: int) -> np.ndarray:
+    """What a draw counts for: far out in a heavy tail it is less. One for a Gaussian."""
+    return (1 + dimension / degrees) / (1 + distances / degrees)
 
 
 def _degrees(distances: np.ndarray, shares: np.ndarray, dimension: int) -> float:
@@ -144,9 +162,8 @@ def _degrees(distances: np.ndarray, shares: np.ndarray, dimension: int) -> float
     for degrees in DEGREES:
         ratio = 1.0
         for _ in range(3):  # the scale of largest likelihood for this tail, relative to the present one
-            ratio = np.sum(shares * (degrees + dimension) / (degrees + distances / ratio) * distances) / (
-                dimension * shares.sum()
-            )
+            pulled = shares * _pull(distances / ratio, degrees, dimension)
+            ratio = np.sum(pulled * distances) / (dimension * shares.sum())
         heights = log_student(distances / ratio, degrees, dimension) - 0.5 * dimension * np.log(ratio)
         scores.append(shares @ heights)
     return float(DEGREES[np.argmax(scores)])

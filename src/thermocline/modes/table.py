@@ -32,7 +32,7 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
     by_mode = [_log_mean(weight * (label == i)) for i in range(number)]
     total, total_error = _log_mean(weight)
     return ModeTable(
-        fits=Mixture.of(_parts(mixture, evaluate), mixture.log_weight),
+        fits=Mixture.of(mixture.students(evaluate.target.initial_position), mixture.log_weight),
         owner=modes.owner,
         location=np.array([peak.highest for peak in peaks]),
         log_density=np.array([peak.log_density for peak in peaks]),
@@ -45,12 +45,6 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
         counts=tuple(np.bincount(modes.found.mode, modes.found.counts, number).astype(int).tolist()),
         search=modes.found.record,
     )
-
-
-def _parts(mixture: StudentMixture, evaluate: Evaluator) -> list[Any]:
-    """The components as bases."""
-    base = mixture.base(evaluate.target.initial_position)
-    return base.each()[: mixture.size] if isinstance(base, Mixture) else [base]
 
 
 def evened(mixture: StudentMixture, owner: np.ndarray, num_modes: int) -> StudentMixture:
