@@ -4,11 +4,13 @@ Each is a smooth function of sums of contributions a g/d, and its error is the d
 base's draws are independent, the chains' in batches, and both move C.
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.special import logsumexp
 
 from thermocline.estimators.batches import Batches, batches_for, batches_of_groups, mean_error
-from thermocline.estimators.expectation import quantile_function
+from thermocline.estimators.expectation import mapped_error, quantile_function
 from thermocline.estimators.log_partition import Curve, tempered
 from thermocline.estimators.two_states import Pair, TwoStates, pooled
 from thermocline.records import Estimate
@@ -52,8 +54,7 @@ def quantile(states: TwoStates, values: Pair, log_weights: Pair, probability: fl
     centre = at(probability)
     below = weights[0] * ((values[0] <= centre) - probability), weights[1] * ((values[1] <= centre) - probability)
     error, dof = error_of(influence(states, below))
-    width = at(min(probability + error, 1.0)) - at(max(probability - error, 0.0))
-    return Estimate(centre, width / 2, dof)
+    return Estimate(centre, mapped_error(at, probability, error), dof)
 
 
 def influence(states: TwoStates, contribution: Pair) -> Pair:
@@ -111,6 +112,7 @@ def _jackknife_bias(states: TwoStates, weights: Pair, batches: Batches | None) -
     for_base = np.exp(states.log_weight_base[0]), np.exp(states.log_weight_base[1])
     terms = _with_derivatives(states, weights) + _with_derivatives(states, for_base)
     of_base = batches_of_groups(1, weights[0].size, 1) if weights[0].size else None
+    full = _log_after(*(term[0].sum() + term[1].sum() for term in terms))
     bias = 0.0
     for state, pieces in enumerate((of_base, batches)):
         if pieces is None or pieces.number < 2:
@@ -119,7 +121,7 @@ def _jackknife_bias(states: TwoStates, weights: Pair, batches: Batches | None) -
         sums = [(term[state].sum() - pieces.sums(term[state])) / kept + term[1 - state].sum() for term in terms]
         if min(sums[0].min(), sums[3].min()) <= 0:
             return 0.0  # one batch holds all the weight: no estimate of bias, and the weight checks fail
-        bias += (pieces.number - 1) * float(np.mean(_log_after(_shift(*sums[3:]), *sums[:3])))
+        bias += (pieces.number - 1) * float(np.mean(_log_after(*sums) - full))
     return bias
 
 
@@ -130,18 +132,13 @@ def _with_derivatives(states: TwoStates, weights: Pair) -> list[Pair]:
     return [weights, first, (first[0] * (2 * base_share - 1), first[1] * (2 * chain_share - 1))]
 
 
-def _shift(total: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """The change of log C that brings sums of weights for the base back to one; none where they do not depend on it."""
-    if not slope.all():
-        return np.zeros_like(total)
-    rate = slope / total
-    first = -np.log(total) / rate
-    return first - 0.5 * (bend / total / rate - rate) * first**2
-
-
-def _log_after(shift: np.ndarray, total: np.ndarray, slope: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """Log of sums after a change of log C."""
-    rate = slope / total
+def _log_after(total: Any, slope: Any, bend: Any, for_base: Any, base_slope: Any, base_bend: Any) -> Any:
+    """Log of sums of weights, with two derivatives, at the log C that brings those for the base back to one."""
+    rate, base_rate = slope / total, base_slope / for_base
+    if not np.all(base_rate > 0):  # no effective draw of a chain: C plays no part
+        return np.log(total)
+    shift = -np.log(for_base) / base_rate
+    shift = shift - 0.5 * (base_bend / for_base / base_rate - base_rate) * shift**2
     return np.log(total) + rate * shift + 0.5 * (bend / total - rate**2) * shift**2
 
 

@@ -12,6 +12,7 @@ from thermocline.estimators.two_states import TwoStates, combine, pooled
 from thermocline.records import Estimate
 
 NO_CHAINS = np.zeros((1, 0))  # no draw of theirs
+ROUNDING = 1e-6  # nats: the error of a difference is no less, for of a base equal to the target only rounding differs
 
 
 class Agreement(NamedTuple):
@@ -29,7 +30,7 @@ def agreement(states: TwoStates) -> Agreement:
     inside = np.isfinite(log_mass)
     log_support = _log_share(inside)
     chains = log_ratio_of_means(chain_ratio - chain_mass, -chain_mass)
-    against = Estimate(-chains.value, chains.standard_error, chains.dof)
+    against = Estimate(-chains.value, np.hypot(chains.standard_error, ROUNDING), chains.dof)
     return Agreement(
         base_alone(log_ratio), chains + log_support, base_alone(log_ratio[inside]) + against, base_tail(states)
     )

@@ -58,13 +58,17 @@ def combine(
     log_ratios = np.reshape(base_log_ratio, (1, -1)).astype(float), np.asarray(chain_log_ratio, float)
     log_masses = np.reshape(base_log_mass, (1, -1)).astype(float), np.asarray(chain_log_mass, float)
     num_chain = log_masses[1].size
+    unit = np.median(log_masses[1]) if num_chain else 0.0  # of N, which is any: what is solved for is then of order one
     with np.errstate(divide="ignore", invalid="ignore"):
         log_base, log_effective = np.log([log_masses[0].size, num_effective if num_chain else 0.0])
-        log_constant = _log_constant(*log_masses, log_base, log_effective)
-        parts = [_log_parts(log_mass + log_effective - log_constant, log_base) for log_mass in log_masses]
-        (base_inverse, base_share), (chain_inverse, chain_share) = parts
+        base_mass, chain_mass = log_masses[0] - unit, log_masses[1] - unit
+        log_constant = _log_constant(base_mass, chain_mass, log_base, log_effective)
+        base_inverse, base_share = _log_parts(base_mass + log_effective - log_constant, log_base)
+        chain_inverse, chain_share = _log_parts(chain_mass + log_effective - log_constant, log_base)
         log_weights = base_inverse, chain_inverse + log_effective - np.log(num_chain)
-    return TwoStates(log_ratios, log_masses, log_weights, (base_share, chain_share), log_constant)
+    rounding = logsumexp(pooled(log_weights))
+    log_weights = log_weights[0] - rounding, log_weights[1] - rounding
+    return TwoStates(log_ratios, log_masses, log_weights, (base_share, chain_share), float(log_constant + unit))
 
 
 def _log_parts(log_chain: np.ndarray, log_base: float) -> Pair:
