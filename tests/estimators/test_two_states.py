@@ -11,6 +11,7 @@ from tests.lines import CUT, FAR, HALF, LAWS, SHIFTED, SKEWED, log_mass_of, samp
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.estimators.two_state_answers import (
+    effective_size,
     error_of,
     expectation,
     influence,
@@ -94,6 +95,17 @@ def test_answers_are_exact_within_errors(line, law):
     assert (curve.value[0], curve.standard_error[0]) == (0, 0)
     assert np.all(np.abs(curve.value - truth)[1:] < 4 * curve.standard_error[1:])
     assert curve.value[-1] == pytest.approx(log_evidence(states).value + 0.9, abs=1e-12)
+
+
+def test_effective_size_of_independent_draws_of_the_target_is_their_number():
+    """Where N is e^r, chains draw the target; a draw of the base counts for less."""
+    generator = np.random.default_rng(12)
+    base, chains = generator.normal(size=500), generator.normal(size=(8, 500)) + 1.0
+    r = base - 0.5, chains - 0.5
+    states = combine(r[0], r[0], r[1], r[1], 4000.0)
+    size = effective_size(states, (base, chains), states.log_weight_target)
+    noise = 4 * np.sqrt(2 / 127)  # of a variance with 127 degrees of freedom
+    assert 4000 * (1 - noise) < size < 4500 * (1 + noise)
 
 
 def test_posterior_draws_follow_the_target():

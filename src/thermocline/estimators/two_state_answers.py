@@ -41,9 +41,18 @@ def expectation(states: TwoStates, values: Pair, log_weights: Pair) -> Estimate:
     """Mean of values, at the base's draws and at the chains', under what the weights a g/d are for."""
     weights = _normalised(log_weights)
     values = _laid_out(values, weights)
-    mean = float(np.sum(weights[0] * values[0]) + np.sum(weights[1] * values[1]))
+    mean = _sum(weights, values)
     deviation = weights[0] * (values[0] - mean), weights[1] * (values[1] - mean)
     return Estimate(mean, *error_of(influence(states, deviation)))
+
+
+def effective_size(states: TwoStates, values: Pair, log_weights: Pair) -> float:
+    """Independent draws of the weighted law that would give the mean of `values` with the same error."""
+    weights = _normalised(log_weights)
+    values = _laid_out(values, weights)
+    mean, error = _sum(weights, values), expectation(states, values, log_weights).standard_error
+    variance = _sum(weights, ((values[0] - mean) ** 2, (values[1] - mean) ** 2))
+    return variance / error**2 if error > 0 else float(pooled(values).size)
 
 
 def quantile(states: TwoStates, values: Pair, log_weights: Pair, probability: float) -> Estimate:
@@ -68,7 +77,7 @@ def influence(states: TwoStates, contribution: Pair) -> Pair:
     log_slope = logsumexp(pooled(states.log_weight_base) + pooled(states.log_share))
     if np.isneginf(log_slope):  # no effective draw of a chain: C plays no part
         return contribution
-    pull = np.sum(base * np.exp(base_share)) + np.sum(chains * np.exp(chain_share))
+    pull = _sum(contribution, (np.exp(base_share), np.exp(chain_share)))
     of_base = -np.exp(base_share - log_slope) / max(base.size, 1)
     return base - pull * of_base, chains - pull * np.exp(states.log_weight_base[1] - log_slope)
 
@@ -140,6 +149,10 @@ def _log_after(total: Any, slope: Any, bend: Any, for_base: Any, base_slope: Any
     shift = -np.log(for_base) / base_rate
     shift = shift - 0.5 * (base_bend / for_base / base_rate - base_rate) * shift**2
     return np.log(total) + rate * shift + 0.5 * (bend / total - rate**2) * shift**2
+
+
+def _sum(weights: Pair, values: Pair) -> float:
+    return float(np.sum(weights[0] * values[0]) + np.sum(weights[1] * values[1]))
 
 
 def _normalised(log_weights: Pair) -> Pair:
