@@ -186,6 +186,14 @@ def test_a_base_off_the_support_knows_nothing():
     assert agreement(combine(r, log_mass, np.zeros((2, 20)), np.zeros((2, 20)), 40.0)).pareto_k == np.inf
 
 
+def test_a_single_draw_has_no_known_error():
+    for base, chains in ((1, (4, 50)), (50, (1, 1))):
+        sample = sample_line(SHIFTED, LAWS["flat"], 13, base, chains)
+        estimate = log_evidence(sample.states())
+        assert np.isfinite(estimate.value)
+        assert (estimate.standard_error, estimate.dof) == (np.inf, 0)
+
+
 def test_base_equal_to_target_has_no_error():
     zeros = np.zeros((4, 50))
     states = combine(np.zeros(100), np.zeros(100), zeros, zeros, 200.0)

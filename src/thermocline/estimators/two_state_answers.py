@@ -89,15 +89,23 @@ def error_of(influence: Pair, batches: Batches | None = None) -> tuple[float, fl
     uncertain as of 2n/(k - 1) normal ones.
     """
     base, chains = influence
-    total = Estimate(0.0, 0.0, np.inf)
-    if base.size > 1:
-        squared = (base - base.mean()) ** 2
-        variance, fourth = squared.mean(), np.mean(squared**2)
-        dof = (base.size - 1) * min(1.0, 2 / (fourth / variance**2 - 1)) if fourth > variance**2 > 0 else base.size - 1
-        total += Estimate(0.0, base.size * np.sqrt(variance / (base.size - 1)), dof)
-    if chains.size:
-        total += Estimate(0.0, *mean_error(chains * chains.size, batches))
+    of_base = _independent(base.ravel()) if base.size else (0.0, np.inf)
+    of_chains = mean_error(chains * chains.size, batches) if chains.size else (0.0, np.inf)
+    if np.isinf(of_base[0] + of_chains[0]):  # of a single piece, whose spread cannot be known
+        return np.inf, 0.0
+    total = Estimate(0.0, *of_base) + Estimate(0.0, *of_chains)
     return float(total.standard_error), float(total.dof)
+
+
+def _independent(values: np.ndarray) -> tuple[float, float]:
+    """Standard error of the sum of independent values, and its degrees of freedom."""
+    if values.size == 1:
+        return np.inf, 0.0
+    squared = (values - values.mean()) ** 2
+    variance, fourth, dof = squared.mean(), np.mean(squared**2), values.size - 1.0
+    if fourth > 3 * variance**2 > 0:
+        dof *= 2 / (fourth / variance**2 - 1)
+    return values.size * np.sqrt(variance / (values.size - 1)), dof
 
 
 def _log_sum(states: TwoStates, log_weights: Pair) -> Estimate:
