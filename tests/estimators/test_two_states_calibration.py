@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from tests.lines import FAR, LAWS, MISSED, NARROW, SHIFTED, SKEWED, sample_line
-from thermocline.estimators.two_state_answers import expectation, log_evidence, log_partition, quantile
+from thermocline.estimators.two_state_answers import error_of, expectation, log_evidence, log_partition, quantile
 from thermocline.estimators.two_state_trust import agreement, predicted_error
 from thermocline.estimators.two_states import pooled
 
@@ -82,6 +82,17 @@ def test_two_states_know_more_than_either(cell):
         in_full = np.std([log_evidence(sample.states(1.0)).value for sample in samples])
         assert share < 0.3
         assert in_full > base > together
+
+
+def test_degrees_of_freedom_say_how_well_the_error_is_known():
+    """The variance of heavy-tailed values varies more from sample to sample than that of as many normal ones."""
+    values = np.random.default_rng(8).laplace(size=(2000, 400))
+    found = np.array([error_of((row[None], np.zeros((1, 0)))) for row in values])
+    variance = found[:, 0] ** 2
+    spread = variance.var() / variance.mean() ** 2
+    exact = 2 * 400 / (6 - 1)  # a Laplace law has kurtosis 6
+    assert 2 / spread == pytest.approx(exact, rel=4 * np.sqrt(2 / 2000) + 0.05)
+    assert np.median(found[:, 1]) == pytest.approx(exact, rel=0.2)  # kurtosis itself is known to some tenth
 
 
 def test_error_is_foreseen():
