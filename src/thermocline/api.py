@@ -20,7 +20,7 @@ from thermocline.engine.explore import Exploration, explore, more
 from thermocline.engine.loop import Timer
 from thermocline.engine.plan import MorePlan, Pace
 from thermocline.engine.prepare import prepared, resolve_base
-from thermocline.engine.progress import reporter_for
+from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
@@ -70,13 +70,7 @@ def sample(
         timer, evaluate = Timer(), Evaluator(target, precision)
         target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
-            fit = (
-                find_base(evaluate, seed, target_error or TARGET_ERROR, reporter)
-                if base is None
-                else resolve_base(target, base, seed, precision)
-            )
-        fit = fit._replace(base=cast(fit.base, precision))
-        check_base(fit.base, target.initial_position)
+            fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
 
         def stored(path: Path) -> Checkpoint | None:
             marks = run_fingerprint(path, chosen, seed, num_chains, precision).marks()
@@ -162,6 +156,18 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
         around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
         return assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around)
+
+
+def base_for(evaluate: Evaluator, base: Any, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
+    """The base that was given, or one that is looked for, in the evaluator's precision and checked."""
+    target, precision = replace(evaluate.target, known_modes=None), evaluate.precision  # known modes are of the search
+    if base is None:
+        fit = find_base(evaluate, seed, target_error, reporter)
+    else:
+        fit = resolve_base(target, base, seed, precision)
+    fit = fit._replace(base=cast(fit.base, precision))
+    check_base(fit.base, target.initial_position)
+    return fit
 
 
 def _check_kinds(target: Any, method: Any) -> None:

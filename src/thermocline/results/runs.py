@@ -9,7 +9,7 @@ import numpy as np
 
 from thermocline.auto.mode_masses import table_of_modes
 from thermocline.bases import BaseFit
-from thermocline.engine.batch import at, joined
+from thermocline.engine.batch import Paths, at, joined
 from thermocline.engine.explore import Exploration, Explorations, keys_of
 from thermocline.engine.prepare import base_draws_of, log_support
 from thermocline.engine.progress import Silent
@@ -149,6 +149,14 @@ class Runs:
             if latest != (number, block):
                 latest, rows = (number, block), list(drawn.fields(block, *names))
             yield rows[place]
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, Paths, Any]]:
+        """Blocks as they ran: their targets; and of all rows, beyond those too, seeds, paths and tuning."""
+        for part in self.parts:
+            explored, blocks = part.explored, part.explored.outcomes.drawn.blocks
+            paths, tuning = cast((explored.paths, explored.outcomes.tuning), self.settings.precision)
+            for rows in map(blocks.rows, range(len(blocks))):
+                yield part.targets[rows], explored.seeds[rows], paths.take(rows), at(tuning, rows)
 
     def base_draws(self, target: int) -> BaseDraws:
         """Fresh draws of its base, made again as they were: of its whole block, kept until another is asked for."""
