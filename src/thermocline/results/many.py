@@ -15,7 +15,7 @@ from thermocline.checks.many import check_sum, check_targets
 from thermocline.engine.prepare import log_support
 from thermocline.estimators.batches import batches_of_groups
 from thermocline.estimators.evidence import log_ratio
-from thermocline.records import Estimate
+from thermocline.records import Estimate, sum_of
 from thermocline.results.result import Result
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
 from thermocline.support.optional import require
@@ -185,11 +185,3 @@ class ManyResults:
         if index in self.known_checks:
             result.__dict__["checks"] = self.known_checks[index]  # where a cached property keeps its value
         return result
-
-
-def sum_of(estimates: Estimate) -> Estimate:
-    """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
-    variances = np.asarray(estimates.standard_error) ** 2
-    shares = np.sum(variances**2 / np.maximum(estimates.dof, 1))
-    dof = variances.sum() ** 2 / shares if shares != 0 else np.inf
-    return Estimate(float(np.sum(estimates.value)), float(np.sqrt(variances.sum())), float(dof))
