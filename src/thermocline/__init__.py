@@ -33,9 +33,9 @@ from thermocline.opinions.path_sampling import count_based_evidence, thermodynam
 from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
 from thermocline.records import Estimate, Mode
 from thermocline.results.compare import Comparison, compare
+from thermocline.results.files import load
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
-from thermocline.results.saved import load
 from thermocline.support.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.target import Target
 

@@ -175,8 +175,8 @@ def run_families(
             part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
             note_unusable(part, known_checks)
             parts.append(part if settings.has_positions else _checked(part, settings, known_checks))
-    runs = Runs(parts, settings)
-    return ManyResults(runs, np.arange(len(runs)), known_checks)
+    runs = Runs.of(parts, settings)
+    return ManyResults(runs, np.arange(len(runs.places)), known_checks)
 
 
 def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> ManyResults:
@@ -214,7 +214,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
             )
             parts.append(part._replace(explored=explored._replace(outcomes=outcomes)))
     known = {i: checks for i, checks in results.known_checks.items() if checks[0].name == UNUSABLE}
-    return ManyResults(Runs(parts, settings), results.index, known)
+    return ManyResults(Runs.of(parts, settings), results.index, known)
 
 
 def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> None:
@@ -235,8 +235,7 @@ def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> Non
 
 def _checked(part: Part, settings: Settings, known_checks: dict[int, tuple[Check, ...]]) -> Part:
     """Without draws of the parameters, once the checks that need them are made."""
-    runs = Runs([part], settings._replace(has_positions=True))
-    runs.places = {int(target): (0, row) for row, target in enumerate(part.targets)}
+    runs = Runs.of([part], settings._replace(has_positions=True))
     for target in part.targets:
         if int(target) not in known_checks:
             known_checks[int(target)] = runs.result(int(target), is_for_checks=True).checks

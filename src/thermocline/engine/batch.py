@@ -100,6 +100,9 @@ class Blocks(NamedTuple):
     def rows(self, block: int) -> slice:
         return slice(block * self.size, min((block + 1) * self.size, self.num_targets))
 
+    def all_rows(self) -> list[slice]:
+        return [self.rows(block) for block in range(len(self))]
+
     def place(self, target: int) -> tuple[int, int]:
         """The block of a target, and its row there."""
         return divmod(target, self.size)

@@ -136,13 +136,13 @@ class ManyResults:
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ, with a leading dimension over targets."""
-        from thermocline.results.many_file import to_arviz
+        from thermocline.results.export import to_arviz
 
         return to_arviz(self)
 
     def save(self, path: str | FilePath) -> None:
         """Write a netCDF file that `tc.load`, xarray and ArviZ open, with a leading dimension over targets."""
-        from thermocline.results.many_file import save
+        from thermocline.results.files import save
 
         save(self, path)
 

@@ -174,7 +174,7 @@ class Result:
 
     def save(self, path: str | FilePath) -> None:
         """Write a netCDF file that `tc.load`, xarray and ArviZ open."""
-        from thermocline.results.export import save
+        from thermocline.results.files import save
 
         save(self, path)
 
