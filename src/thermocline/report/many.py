@@ -12,20 +12,15 @@ from thermocline.report.page import Figure, write_page
 from thermocline.report.page import Section as PageSection
 from thermocline.report.summary import MEANING, checks_table
 from thermocline.results.many import ManyResults
-from thermocline.support.tables import Section, html_of, sections_text
+from thermocline.support.tables import Section
 
 MOST_TARGETS = 10
 RANKS = {"failed": 0, "suspect": 1, "ok": 2}
 
 
-def summary_text(results: ManyResults) -> str:
-    """The summary as plain text, without colour codes, whatever the terminal."""
-    return sections_text(_sections(results))
-
-
-def summary_html(results: ManyResults) -> str:
-    """The summary as a piece of HTML that needs nothing from outside."""
-    return html_of(*_sections(results))
+def tables(results: ManyResults) -> list[Section]:
+    """All that the summary says, in order."""
+    return [_answer(results), _run(results), _worst(results), checks_table(results.checks)]
 
 
 def write_many(results: ManyResults, path: str | Path) -> Path:
@@ -87,10 +82,6 @@ def as_dict(results: ManyResults) -> dict[str, Any]:
             "seed": results.runs.settings.seed,
         },
     }
-
-
-def _sections(results: ManyResults) -> list[Section]:
-    return [_answer(results), _run(results), _worst(results), checks_table(results.checks)]
 
 
 def _answer(results: ManyResults) -> Section:

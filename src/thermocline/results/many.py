@@ -19,6 +19,7 @@ from thermocline.records import Estimate, sum_of
 from thermocline.results.result import Result
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
 from thermocline.support.optional import require
+from thermocline.support.tables import html_of, sections_text
 
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
 
@@ -118,14 +119,14 @@ class ManyResults:
 
     def summary(self) -> str:
         """The joint answer, what it rests on, and the worst targets by index, as a table for people."""
-        from thermocline.report.many import summary_text
+        from thermocline.report.many import tables
 
-        return summary_text(self)
+        return sections_text(tables(self))
 
     def _repr_html_(self) -> str:
-        from thermocline.report.many import summary_html
+        from thermocline.report.many import tables
 
-        return summary_html(self)
+        return html_of(*tables(self))
 
     def report(self, path: str | FilePath = "report.html") -> FilePath:
         """Write one self-contained page for people: the joint answer, whether to trust it, the worst targets."""
