@@ -77,15 +77,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def block(self, targets: slice, chains: slice = slice(None)) -> "Batch":
-        """Some targets, and some of their chains."""
-        states = jax.tree.map(lambda leaf: leaf[targets, chains], self.states)
-        tuning, keys = at(self.tuning, targets), self.keys[targets]
-        return Batch(self.paths.take(targets), tuning, states, keys, self.chains[chains])
-
-    def standing(self, tuning: Tuning, states: Any) -> "Batch":
-        """The same targets further on."""
-        return Batch(self.paths, tuning, states, self.keys, self.chains)
+    def block(self, targets: slice) -> "Batch":
+        """Some targets."""
+        tuning, states, keys = at((self.tuning, self.states, self.keys), targets)
+        return Batch(self.paths.take(targets), tuning, states, keys, self.chains)
 
 
 class Blocks(NamedTuple):

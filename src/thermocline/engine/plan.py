@@ -1,7 +1,7 @@
 """How long a run is: the first way up the path, warm-up rounds that double, and sampling; and who rests meanwhile."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,22 +39,8 @@ class Pace(NamedTuple):
     chunk_size: int | None = None
 
 
-class Plan(Protocol):
-    """Tells a run what to do next, and nothing else does."""
-
-    def next(
-        self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
-    ) -> Round | None:
-        """The round after `before`, or the first; None when the run is over. `draws_of` a target are those so far."""
-        ...
-
-    def total(self, coming: Round) -> int | None:
-        """Steps that a progress bar counts to from the start of this round; None when nobody knows."""
-        ...
-
-
 class RunPlan(NamedTuple):
-    """Warm-up steps, draws, and the rule that may end the sampling of a target early.
+    """Tells a run what to do next: warm-up steps, draws, and the rule that may end the sampling of a target early.
 
     With a `stop` rule, sampling goes on in rounds that double the draws, from `num_draws` up to `most_draws`; the rule
     is asked of every target at their ends only, and a target that has enough rests from there on. A target that is
@@ -70,12 +56,12 @@ class RunPlan(NamedTuple):
     stop: Callable[[int, Draws], bool] | None = None
     is_usable: np.ndarray = np.ones(1, bool)
     is_numbered_apart: bool = False
-    first_step: int = 0
 
     def next(
         self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
     ) -> Round | None:
-        phase, index, step = RAMP, 0, self.first_step
+        """The round after `before`, or the first; None when the run is over. `draws_of` a target are those so far."""
+        phase, index, step = RAMP, 0, 0
         if before is not None:
             phase, index, step = before.phase, before.number + 1, before.end
         if phase == RAMP:
@@ -85,7 +71,7 @@ class RunPlan(NamedTuple):
                 return Round(RAMP, index, step, steps, is_ramping)
             phase, index = WARMUP, 0
             if self.is_numbered_apart and self.num_warmup > 0:
-                step = self.first_step + MOST_RAMPS * steps
+                step = MOST_RAMPS * steps
         everyone = np.ones(len(tuning.step_size), bool)
         if phase == WARMUP:
             lengths = warmup_rounds(self.num_warmup)
@@ -109,6 +95,7 @@ class RunPlan(NamedTuple):
         return Round(SAMPLING, index, step, min(drawn, self.most_draws - drawn), is_active)
 
     def total(self, coming: Round) -> int | None:
+        """Steps that a progress bar counts to from the start of this round; None when nobody knows."""
         if coming.phase == RAMP:
             return None
         return self.num_warmup if coming.phase == WARMUP else coming.length
@@ -134,6 +121,9 @@ class MorePlan(NamedTuple):
 
     def total(self, coming: Round) -> int | None:
         return coming.length
+
+
+Plan = RunPlan | MorePlan
 
 
 def warmup_rounds(num_warmup: int) -> list[int]:
