@@ -16,11 +16,11 @@ from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
 from thermocline.engine.batch import Paths, at, stacked
 from thermocline.engine.checkpoint import Checkpoint, check_folder
-from thermocline.engine.explore import Lengths, explore_batch, more
-from thermocline.engine.plan import MorePlan, Pace
+from thermocline.engine.explore import Lengths, explore_batch, go_on
+from thermocline.engine.given_bases import resolve_bases
+from thermocline.engine.plan import Pace
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.engine.stacked_bases import resolve_bases
 from thermocline.engine.stacked_data import check_signature, marks_of, num_targets, seeds_of, stacked_target
 from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
 from thermocline.evaluator import Evaluator
@@ -187,32 +187,13 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
             "loaded results do not hold their targets and cannot go on together; tc.extend(results[i], target) each, "
             "or extend in the session that made them."
         )
-    settings, longest = runs.settings, int(runs.known.num_draws.max())
-    num_more = longest if num_draws is None else num_draws
-    parts = []
+    settings, parts = runs.settings, []
+    num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
     with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
         for part in runs.parts:
-            explored, before = part.explored, part.explored.outcomes
-            plan, pace = MorePlan(before.num_steps, num_more), Pace(before.drawn.blocks.size)
-            paths = explored.paths
-            after = more(
-                settings.seed,
-                explored.seeds,
-                settings.method,
-                paths,
-                before.tuning,
-                before.states,
-                plan,
-                pace,
-                reporter,
-            )
-            drawn = after.drawn if settings.has_positions else after.drawn.without("position")
-            outcomes = after._replace(
-                drawn=before.drawn.followed_by(drawn),
-                seconds=before.seconds + after.seconds,
-                warmup_gradients=before.warmup_gradients,
-            )
-            parts.append(part._replace(explored=explored._replace(outcomes=outcomes)))
+            explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
+            part = part._replace(explored=explored)
+            parts.append(part if settings.has_positions else lean(part))
     known = {i: checks for i, checks in results.known_checks.items() if checks[0].name == UNUSABLE}
     return ManyResults(Runs.of(parts, settings), results.index, known)
 

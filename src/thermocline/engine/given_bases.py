@@ -1,4 +1,4 @@
-"""A base for each of many targets: from a function of the datum, stacked, or one for all."""
+"""What the user gives as a base, for one target or for each of many, as a fit that a path can begin with."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,6 +11,35 @@ from thermocline.bases import Base, BaseFit, check_base
 from thermocline.engine.batch import at
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, to_numpy
+from thermocline.target import Target
+
+
+def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFit:
+    """The base as a fit; one that is a function of the target is run here. Log zeta is NaN where nobody knows it."""
+    if callable(base) and not hasattr(base, "log_density"):
+        base = base(target, seed=seed)
+    fit = as_fit(base)
+    if not hasattr(fit.base, "log_density"):
+        raise ThermoclineError(
+            f"the base has no `log_density`: it is of type {type(fit.base).__name__}; give tc.Gaussian(...), "
+            "tc.Base(log_density, sample), or a fit such as tc.fit_laplace."
+        )
+    return fit._replace(base=cast(prepared(fit.base), precision))
+
+
+def as_fit(base: Any) -> BaseFit:
+    """A base with its log zeta, NaN where nobody knows it."""
+    fit = base if isinstance(base, BaseFit) else BaseFit(base, np.nan)
+    density = fit.base
+    is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
+    if is_leaf and hasattr(density, "log_density") and hasattr(density, "sample"):
+        return fit._replace(base=Base(density.log_density, density.sample))  # a class that JAX does not know
+    return fit
+
+
+def prepared(base: Any, *namespace: Any) -> Any:
+    """A base with all that its density needs at hand, which otherwise every evaluation would find anew."""
+    return base.prepared(*namespace) if hasattr(base, "prepared") else base
 
 
 class Bases(NamedTuple):
@@ -22,24 +51,16 @@ class Bases(NamedTuple):
 
 
 def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
-    """Whatever the user gave; a function of the datum is computed here."""
-    if callable(base) and not hasattr(base, "log_density"):
-        return encoded(base, data, position, groups, precision)
-    return given(base, position, groups, precision)
-
-
-def encoded(
-    function: Callable[[Any], Any], data: Any, position: Any, groups: list[np.ndarray], precision: str
-) -> Bases:
-    """The bases that a function of the datum returns, a group at a time, because width changes rounding."""
+    """Whatever the user gave; a function of the datum is computed, a group at a time, as width changes rounding."""
+    if not callable(base) or hasattr(base, "log_density"):
+        return _stacked_or_shared(base, position, groups, precision)
 
     def of_datum(datum: Any) -> tuple[Any, jax.Array]:
-        fit = as_fit(function(datum))
-        return prepared(fit.base), jnp.asarray(fit.log_zeta, precision)
+        fit = as_fit(base(datum))
+        return prepared(fit.base, jnp), jnp.asarray(fit.log_zeta, precision)
 
     check_encoder(of_datum, at(data, 0), position)
-    base, log_zeta = in_groups(of_datum, data, groups, precision)
-    return Bases(base, log_zeta, is_shared=False)
+    return Bases(*in_groups(of_datum, data, groups, precision), is_shared=False)
 
 
 def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndarray], precision: str) -> Any:
@@ -47,11 +68,6 @@ def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndar
     program, number = jax.jit(jax.vmap(function)), len(jax.tree.leaves(stacked)[0])
     parts = [to_numpy(cast(program(at(stacked, group)), precision)) for group in groups]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
-
-
-def prepared(base: Any) -> Any:
-    """A base with all that its density needs at hand, which otherwise every evaluation would find anew."""
-    return base.prepared(jnp) if hasattr(base, "prepared") else base
 
 
 def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, position: Any) -> None:
@@ -79,7 +95,7 @@ def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, 
         ) from error
 
 
-def given(base: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
+def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
     """One base for all, or one whose leaves have a leading axis over targets: the shape of its draws tells which."""
     fit, number = as_fit(base), 1 + max(int(group.max()) for group in groups)
     if not hasattr(fit.base, "log_density"):
@@ -87,34 +103,24 @@ def given(base: Any, position: Any, groups: list[np.ndarray], precision: str) ->
             f"base is {fit.base!r}, which has no `log_density`; give a function of the datum that returns a base, a "
             "base whose arrays have a leading axis over targets, or one base for all."
         )
-    density, log_zeta = to_numpy(cast((fit.base, np.asarray(fit.log_zeta, float)), precision))
+    density, log_zeta = cast((fit.base, np.asarray(fit.log_zeta, float)), precision)
     if log_zeta.shape not in ((), (number,)):
         raise ThermoclineError(
             f"log_zeta has shape {log_zeta.shape}; give a number, or one for each of {number} targets."
         )
     log_zeta = np.broadcast_to(log_zeta, (number,))
-    leaves = jax.tree.leaves(density)
     try:
-        check_base(cast(density, precision), position)
-        return Bases(to_numpy(prepared(cast(density, precision))), log_zeta, is_shared=True)
+        check_base(density, position)
+        return Bases(to_numpy(prepared(density, jnp)), log_zeta, is_shared=True)
     except ThermoclineError as error:
-        lengths = {np.shape(leaf)[:1] for leaf in leaves}
+        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(density)}
         if lengths != {(number,)}:
             raise ThermoclineError(
                 f"{error} (Nor has it one for each of {number} targets: its arrays' leading axes are "
                 f"{', '.join(str(length[0]) if length else 'none' for length in sorted(lengths)) or 'none'}.)"
             ) from error
     try:
-        check_base(cast(at(density, 0), precision), position)
+        check_base(at(density, 0), position)
     except ThermoclineError as error:
         raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
-    return Bases(in_groups(prepared, density, groups, precision), log_zeta, is_shared=False)
-
-
-def as_fit(base: Any) -> BaseFit:
-    """A base with its log zeta, NaN where nobody knows it."""
-    fit = base if isinstance(base, BaseFit) else BaseFit(base, np.nan)
-    density = fit.base
-    if jax.tree.leaves(density) == [density] and hasattr(density, "log_density") and hasattr(density, "sample"):
-        return fit._replace(base=Base(density.log_density, density.sample))  # a class that JAX does not know
-    return fit
+    return Bases(in_groups(lambda one: prepared(one, jnp), density, groups, precision), log_zeta, is_shared=False)
