@@ -76,10 +76,11 @@ def sample(
         with timer.timing("base"):
             fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
 
-        def stored(path: Path) -> Checkpoint | None:
-            marks = run_fingerprint(path, chosen, seed, num_chains, precision).marks()
-            marks |= {"run length": f"{num_warmup}, {num_draws}, {target_error}"}
-            return None if checkpoint is None else Checkpoint(checkpoint, marks)
+        def stored(paths: Paths) -> Checkpoint | None:
+            if checkpoint is None:
+                return None
+            marks = run_fingerprint(paths, chosen, seed, num_chains, precision).marks()
+            return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"})
 
         explored = explore(
             seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, checkpoint=stored, chunk_size=chunk_size
@@ -144,7 +145,7 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
-        check_same_run(info.fingerprint, run_fingerprint(path, chosen, seed, num_chains, precision))
+        check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))
         of_one = jax.tree.map(lambda leaf: leaf[None], (result.draws, to_numpy(tuning), states))
         whole = _as_batch(seed, path, before.num_steps, *of_one)
         whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter)

@@ -14,18 +14,19 @@ import numpy as np
 from thermocline.auto.black_box import find_base
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
-from thermocline.engine.batch import Paths, at, stacked
+from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.explore import Lengths, explore_batch, go_on
 from thermocline.engine.given_bases import resolve_bases
 from thermocline.engine.plan import Pace
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.engine.stacked_data import check_signature, marks_of, num_targets, seeds_of, stacked_target
+from thermocline.engine.stacked_data import check_signature, num_targets, seeds_of, stacked_target
 from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path
+from thermocline.results.assemble import run_fingerprint
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning
@@ -95,13 +96,7 @@ def sample_many(
         settings = Settings(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
         )
-        marks = {
-            "seed": str(seed),
-            "number of chains": str(num_chains),
-            "precision": precision,
-            "group size": str(size),
-            "run length": f"{num_warmup}, {num_draws}, {target_error}",
-        }
+        marks = {"group size": str(size), "run length": f"{num_warmup}, {num_draws}, {target_error}"}
         results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter)
     _warn_of_unusable(results)
     return results
@@ -133,19 +128,16 @@ def searched(
     target: Target, data: Any, seed: int, target_error: float, precision: str, reporter: Reporter
 ) -> list[Family]:
     """A search for each target, and those targets together whose bases came out alike."""
-    number, alike = len(jax.tree.leaves(data)[0]), {}
-    for place, own in enumerate(seeds_of(seed, np.arange(number))):
+    fits: list[BaseFit] = []
+    for place, own in enumerate(seeds_of(seed, np.arange(len(jax.tree.leaves(data)[0])))):
         one = cast(replace(target, data=at(data, place)), precision)
         fit = find_base(Evaluator(one, precision), int(own), target_error, reporter)
-        fit = fit._replace(base=to_numpy(cast(fit.base, precision)))
-        shape = str(jax.tree.structure(fit.base)), str([np.shape(leaf) for leaf in jax.tree.leaves(fit.base)])
-        alike.setdefault(shape, []).append((place, fit))
-    families = []
-    for members in alike.values():
-        index, fits = np.array([place for place, _ in members]), tuple(fit for _, fit in members)
-        log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
-        path = Path(stacked_target(target, at(data, index)), stacked([fit.base for fit in fits]), log_zeta)
-        families.append(Family(index, Paths(path), fits))
+        fits.append(fit._replace(base=to_numpy(cast(fit.base, precision))))
+    families: list[Family] = []
+    log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
+    for index, bases in alike([fit.base for fit in fits]):
+        path = Path(stacked_target(target, at(data, index)), bases, log_zeta[index])
+        families.append(Family(index, Paths(path), tuple(fits[place] for place in index)))
     return families
 
 
@@ -165,7 +157,8 @@ def run_families(
         if checkpoint is None:
             return None
         folder = FilePath(checkpoint) / f"targets-{len(parts):05d}"
-        return Checkpoint(folder, marks_of(paths, settings.method) | marks, streams=True)
+        own = run_fingerprint(paths, settings.method, settings.seed, lengths.num_chains, settings.precision).marks()
+        return Checkpoint(folder, own | marks, streams=True)
 
     for family in families:
         for own, rows in family.waves(pace.block_size):

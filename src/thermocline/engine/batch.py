@@ -117,6 +117,15 @@ def stacked(trees: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
 
 
+def alike(trees: list[Any]) -> list[tuple[np.ndarray, Any]]:
+    """Trees by structure and shapes: the places of those that are alike, and they, stacked."""
+    places: dict[Any, list[int]] = {}
+    for place, tree in enumerate(trees):
+        shape = jax.tree.structure(tree), tuple(np.shape(leaf) for leaf in jax.tree.leaves(tree))
+        places.setdefault(shape, []).append(place)
+    return [(np.array(some), stacked([trees[place] for place in some])) for some in places.values()]
+
+
 def joined(trees: list[Any]) -> Any:
     """Trees of some targets each as one of all of them, in NumPy."""
     return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *trees)

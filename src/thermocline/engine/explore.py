@@ -71,15 +71,14 @@ def explore(
     lengths: Lengths,
     reporter: Reporter,
     *,
-    checkpoint: Callable[[Path], Checkpoint | None] = lambda path: None,
+    checkpoint: Callable[[Paths], Checkpoint | None] = lambda paths: None,
     chunk_size: int | None = None,
 ) -> Exploration:
     """Run `method` on the path from `base` to `target`; both are already of the precision in force: a batch of one."""
     paths = Paths.of_one(Path(target, base, jnp.asarray(log_zeta if np.isfinite(log_zeta) else np.nan)))
     pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
-    explored = explore_batch(
-        seed, np.array([seed], np.uint32), paths, method, lengths, pace, reporter, lambda paths: checkpoint(paths.path)
-    )
+    seeds = np.array([seed], np.uint32)
+    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint)
     base_draws = BaseDraws(explored.positions[0], explored.log_ratio[0], *moments_of(base))
     return Exploration(explored.paths.path, explored.outcomes.one(0), base_draws, log_support(explored.support[0]))
 

@@ -1,16 +1,12 @@
 """Data with a leading axis over targets: how many there are, what each is, and what tells them from others."""
 
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.engine.batch import Paths
-from thermocline.methods import Method, method_fingerprint
-from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Target, check_position, named_leaves
 
@@ -63,18 +59,3 @@ def stacked_target(target: Target, data: Any) -> Target:
     number = len(jax.tree.leaves(data)[0])
     everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (number, *np.shape(leaf))), target.initial_position)
     return replace(target, initial_position=everywhere, data=data, prior=None)
-
-
-def marks_of(paths: Paths, method: Method) -> dict[str, str]:
-    """Short hashes of what decides the draws of some targets, besides options, by names for people."""
-    path = paths.one(0)
-    position = path.target.initial_position
-    return {
-        "target": fingerprint.of_function(lambda target, position: target(position), path.target, position),
-        "data": fingerprint.of_arrays(paths.path.target.data),
-        "base": fingerprint.of_arrays(paths.path.base),
-        "log zeta": fingerprint.of_arrays(paths.path.log_zeta),
-        "method": method_fingerprint(method),
-        "number of devices": str(jax.device_count()),
-        "version": version("thermocline"),
-    }

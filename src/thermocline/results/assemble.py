@@ -8,11 +8,12 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.methods import Method, describe_method, method_fingerprint
-from thermocline.paths import Path, as_stored
+from thermocline.paths import as_stored
 from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
@@ -25,20 +26,25 @@ MOST_NUMBERS = 2**23  # log likelihoods kept, over all draws and observations; l
 AT_ONCE = 2**10  # draws at which they are computed
 
 
-def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
-    """Short hashes of all that decides the draws."""
-    position = path.target.initial_position
+def run_fingerprint(paths: Paths, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
+    """Short hashes of all that decides the draws; bases of many targets are known by their arrays."""
+    path, position = paths.one(0), paths.one(0).target.initial_position
+    base, log_zeta = fingerprint.of_arrays(paths.path.base), fingerprint.of_arrays(paths.path.log_zeta)
+    num_devices = jax.device_count()
+    if paths.is_single:
+        draws = fingerprint.of_function(path.base.sample, jax.random.key(0))
+        base = fingerprint.of_function(path.base.log_density, position) + draws
+        log_zeta, num_devices = repr(float(path.log_zeta)), chain_mesh(num_chains, path).size
     return Fingerprint(
         target=fingerprint.of_function(lambda target, position: target(position), path.target, position),
-        data=fingerprint.of_arrays(path.target.data),
-        base=fingerprint.of_function(path.base.log_density, position)
-        + fingerprint.of_function(path.base.sample, jax.random.key(0)),
-        log_zeta=repr(float(path.log_zeta)),
+        data=fingerprint.of_arrays(paths.path.target.data),
+        base=base,
+        log_zeta=log_zeta,
         method=method_fingerprint(method),
         seed=str(seed),
         number_of_chains=str(num_chains),
         precision=precision,
-        number_of_devices=str(chain_mesh(num_chains, path).size),
+        number_of_devices=str(num_devices),
         version=version("thermocline"),
     )
 
@@ -71,7 +77,7 @@ def assemble(
         seed=int(seed),
         method=describe_method(method),
         precision=precision,
-        fingerprint=run_fingerprint(path, method, seed, num_chains, precision),
+        fingerprint=run_fingerprint(Paths.of_one(path), method, seed, num_chains, precision),
         versions={name: version(name) for name in ("thermocline", "jax", "numpy")},
         cost=Cost(outcome.seconds, evaluations) + around,
         notes=notes,

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from thermocline.checks import Check
-from thermocline.engine.batch import stacked
+from thermocline.engine.batch import alike
 from thermocline.engine.prepare import log_support
 from thermocline.records import BaseDraws, Estimate, Phases, restored
 from thermocline.results import storage
@@ -78,25 +78,18 @@ def _header_of_one(result: Result, arrays: dict[str, np.ndarray]) -> dict[str, A
 
 def _header_of_many(results: ManyResults, each: list[Result], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What Results have alike is stacked: a list of (their places, the trees) for each shape that there is."""
-    alike: dict[Any, list[tuple[int, Any]]] = {}
-    own, runs = [], results.runs
-    for place, result in enumerate(each):
+    trees, own, runs = [], [], results.runs
+    for result in each:
         _, base, tuning, states, num_steps = result.continuation
-        tree = (result.law, result.schedule, tuple(result.base_draws), base, tuning, states)
-        shape = jax.tree.structure(tree), tuple(np.shape(leaf) for leaf in jax.tree.leaves(tree))
-        alike.setdefault(shape, []).append((place, tree))
+        trees.append((result.law, result.schedule, tuple(result.base_draws), base, tuning, states))
         own.append({name: getattr(result, name) for name in ("info", *OF_EACH)} | {"num_steps": num_steps})
-    families = [
-        (np.array([place for place, _ in members]), stacked([tree for _, tree in members]))
-        for members in alike.values()
-    ]
     return {
         "settings": storage.encode(tuple(runs.settings), arrays),
         "group": runs.group,
         "seconds": storage.encode(runs.seconds, arrays),
         "targets": storage.encode(results.index, arrays),
         "known": storage.encode(tuple(leaf[results.index] for leaf in runs.known), arrays),
-        "families": storage.encode(families, arrays),
+        "families": storage.encode(alike(trees), arrays),
         "each": storage.encode(own, arrays),
         "checks": [[list(vars(check).values()) for check in results.checks_of(i)] for i in range(len(results))],
     }
