@@ -18,10 +18,10 @@ from thermocline.engine.batch import Blocks, Paths
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.drawn import Chunk, Drawn
 from thermocline.engine.explore import Exploration, Explorations, explore, go_on
-from thermocline.engine.given_bases import prepared, resolve_base
+from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
+from thermocline.engine.plan import TARGET_ERROR, check_options, lengths_of
 from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path

@@ -17,12 +17,10 @@ from thermocline.checks import Check
 from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.explore import Lengths, explore_batch, go_on
-from thermocline.engine.given_bases import resolve_bases
-from thermocline.engine.plan import Pace
+from thermocline.engine.given import check_signature, num_targets, resolve_bases, seeds_of, stacked_target
+from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.engine.stacked_data import check_signature, num_targets, seeds_of, stacked_target
-from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path

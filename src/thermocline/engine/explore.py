@@ -11,7 +11,7 @@ from thermocline.bases import NormalisedDensity
 from thermocline.engine.batch import Batch, Blocks, Paths, at, joined
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, Outcomes, run
-from thermocline.engine.plan import MorePlan, Pace, RunPlan
+from thermocline.engine.plan import Lengths, MorePlan, Pace, RunPlan
 from thermocline.engine.prepare import NUM_BASE_DRAWS, Prepared, count_support, log_support, moments_of, prepare
 from thermocline.engine.program import Runner, first_tuning, in_process, start, tuned
 from thermocline.engine.progress import Reporter
@@ -19,22 +19,12 @@ from thermocline.estimators.resampling import systematic_resample
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
-from thermocline.records import BaseDraws, Draws, Estimate
+from thermocline.records import BaseDraws, Estimate
 from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 MOST_REHEARSALS, REHEARSAL = 4, 0.25  # of a method that sets its size by them, and the length of each in its warm-up
 NUM_KEPT = 1024  # draws of a warm-up round that adaptation sees, over all chains
-
-
-class Lengths(NamedTuple):
-    """How many chains, how long, and the rule that may end sampling early."""
-
-    num_chains: int
-    num_warmup: int
-    num_draws: int
-    most_draws: int
-    is_accurate: Callable[[float, Estimate, Draws], bool] | None = None
 
 
 class Exploration(NamedTuple):
