@@ -106,7 +106,8 @@ class Work:
         self, shared_key: jax.Array, method: Method, batch: Batch, pace: Pace, runner: Runner, reporter: Reporter
     ) -> None:
         self.blocks, self.runner, self.reporter = Blocks(len(batch), pace.block_size), runner, reporter
-        self.parts = [_on_device(batch.block(rows)) for rows in self.blocks.all_rows()]
+        parts = [batch.block(rows) for rows in self.blocks.all_rows()]
+        self.parts = [replace(part, paths=jax.tree.map(jax.numpy.asarray, part.paths)) for part in parts]  # on device
         row = self.parts[0].paths.one(0).dimension + 8
         lanes = len(self.parts[0]) * len(batch.chains)
         self.capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
@@ -174,11 +175,6 @@ class Work:
                 keep(state.kept, rows, draws, offset, coming.length)
                 gradients[rows] += is_active * spent
         return state._replace(states=states, warmup_gradients=gradients), chunks, total
-
-
-def _on_device(block: Batch) -> Batch:
-    """With its targets' data and bases where the steps are computed, as they are the same in every chunk."""
-    return replace(block, paths=jax.tree.map(jax.numpy.asarray, block.paths))
 
 
 class Timer:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from thermocline.checks import Check
-from thermocline.records import Estimate
+from thermocline.records import Estimate, sum_of
 from thermocline.report.drawing import FAINT, TARGET, drawing, figure
 from thermocline.report.page import Figure, write_page
 from thermocline.report.page import Section as PageSection
@@ -98,7 +98,8 @@ def _answer(results: ManyResults) -> Section:
         rows.append(("joint log Z", _with_interval(joint)))
     else:
         rows.append(("joint log Z", f"unknown, for {np.sum(~usable)} of the targets could not be sampled"))
-        rows.append(("", f"{_with_interval(_of(results, usable))} without them"))
+        rest = sum_of(Estimate(*(column[usable] for column in vars(each).values())))
+        rows.append(("", f"{_with_interval(rest)} without them"))
     errors = each.standard_error[usable]
     rows.append(
         ("each log Z", f"mean {each.value[usable].mean():.6g}, errors {errors.min():.2g} to {errors.max():.2g}")
@@ -106,12 +107,6 @@ def _answer(results: ManyResults) -> Section:
     if results.bias is not None and usable.all():
         rows.append(("bias", f"{results.bias} in the joint log Z, as estimates from halves of the draws show it"))
     return Section("", (), rows)
-
-
-def _of(results: ManyResults, chosen: np.ndarray) -> Estimate:
-    joint = results[chosen].log_evidence
-    assert joint is not None, "a subset has evidence where the whole has"
-    return joint
 
 
 def _with_interval(joint: Estimate) -> str:

@@ -81,18 +81,17 @@ def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str
         _taken({name: getattr(result.draws, ours) for name, ours in STATISTICS.items()}, own) for result, own in pairs
     ]
     draws = [{name: leaf for name, leaf in result.draws._asdict().items() if leaf.size} for result in each]
-    return {
+    groups = {
         "posterior": dataset(posterior, targets, labels),
         "sample_stats": dataset(statistics, targets),
         "weighted_posterior": dataset([result.parameters for result in each], targets, labels),
         "draws": dataset(draws, targets),
-        **(_groups_of_one(results, labels) if isinstance(results, Result) else {"evidence": _evidence(results)}),
     }
-
-
-def _groups_of_one(result: Result, labels: AxisLabels) -> "dict[str, xarray.Dataset]":
-    pointwise = {"log_likelihood": dataset([result.log_likelihood], None, labels)} if result.log_likelihood else {}
-    return {"diagnostics": _diagnostics(result), **pointwise}
+    if not isinstance(results, Result):
+        return groups | {"evidence": _evidence(results)}
+    if results.log_likelihood:
+        groups["log_likelihood"] = dataset([results.log_likelihood], None, labels)
+    return groups | {"diagnostics": _diagnostics(results)}
 
 
 def _evidence(results: ManyResults) -> "xarray.Dataset":
