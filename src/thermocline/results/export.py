@@ -58,11 +58,6 @@ def results_of(results: Result | ManyResults) -> list[Result]:
     return list(results)
 
 
-def targets_of(results: Result | ManyResults) -> np.ndarray | None:
-    """Numbers of the targets, of which a single Result has none."""
-    return None if isinstance(results, Result) else results.index
-
-
 def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str, xarray.Dataset]":
     """Equally weighted draws as ArviZ expects them, beside the weighted draws that they were made from.
 
@@ -72,7 +67,7 @@ def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str
     each in `evidence`. Their equally weighted draws are as many as the longest run has; weighted ones are as they were
     drawn, and where a target has fewer than others the rest is NaN.
     """
-    labels, targets = each[0].info.labels, targets_of(results)
+    labels, targets = each[0].info.labels, None if isinstance(results, Result) else results.index
     length = max(result.draws.log_ratio.shape[1] for result in each)
     index = [resampled_in_order(result, length) for result in each]
     pairs = list(zip(each, index, strict=True))

@@ -15,15 +15,7 @@ from thermocline.engine.batch import alike
 from thermocline.engine.prepare import log_support
 from thermocline.records import BaseDraws, Estimate, Phases, restored
 from thermocline.results import storage
-from thermocline.results.export import (
-    arviz_groups,
-    attributes_of,
-    dataset,
-    own_dims,
-    results_of,
-    stored_names,
-    targets_of,
-)
+from thermocline.results.export import arviz_groups, attributes_of, dataset, own_dims, results_of, stored_names
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Continuation, Result
 from thermocline.results.runs import Known, Settings, scattered
@@ -47,14 +39,16 @@ def save(results: Result | ManyResults, path: str | Path) -> None:
         "names": {name: stored_names(getattr(each[0], name)) for name in ("parameters", "unconstrained")},
         "template": storage.encode(each[0].template, arrays),
     }
+    targets = None
     if isinstance(results, Result):
         header |= {"format": FORMAT, **_header_of_one(results, arrays)}
     else:
+        targets = results.index
         header |= _header_of_many(results, each, arrays)
         arrays["header"] = np.frombuffer(storage.to_json(header).encode(), np.uint8)
         header = {"format": FORMAT, "many": len(results)}
     groups = arviz_groups(results, each) | {
-        "unconstrained": dataset([result.unconstrained for result in each], targets_of(results)),
+        "unconstrained": dataset([result.unconstrained for result in each], targets),
         "thermocline": xarray.Dataset({name: (own_dims(name, values), values) for name, values in arrays.items()}),
     }
     storage.write_groups(path, groups, attributes_of(results) | {"thermocline": storage.to_json(header)})

@@ -198,17 +198,10 @@ def stacked(leaves: list[np.ndarray]) -> np.ndarray:
 class EvidenceOnly(Result):
     """A Result whose draws of the parameters were dropped: it knows evidence, partition function and verdict."""
 
-    def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> Any:
+    def _refuse(self, *arguments: Any, **options: Any) -> Any:
         raise ThermoclineError(DROPPED)
 
-    def to_arviz(self) -> Any:
-        raise ThermoclineError(DROPPED)
-
-    def save(self, path: Any) -> None:
-        raise ThermoclineError(DROPPED)
-
-    def _map(self, function: Any) -> Any:
-        raise ThermoclineError(DROPPED)
+    posterior = to_arviz = save = _map = _refuse
 
 
 def without_parameters(result: Result) -> Result:

@@ -17,29 +17,12 @@ from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.methods.sequential import Group
 from thermocline.methods.tuning import Learning, Tuning
 from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
-from thermocline.paths import (
-    Continuous,
-    ExtendedPoint,
-    Ladder,
-    Learned,
-    Logistic,
-    Neighbours,
-    Point,
-    TemperatureSchedule,
-)
+from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
 from thermocline.paths.laws import Window
 from thermocline.paths.reweighting import Curve, Profile
-from thermocline.records import (
-    AxisLabels,
-    Cost,
-    Estimate,
-    Fingerprint,
-    ModeTable,
-    Phases,
-    RunInfo,
-    SearchRecord,
-    TailIndex,
-)
+from thermocline.paths.schedules import TemperatureSchedule
+from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, Phases, RunInfo
+from thermocline.records.modes import ModeTable, SearchRecord, TailIndex
 from thermocline.support.errors import ThermoclineError
 
 if TYPE_CHECKING:
