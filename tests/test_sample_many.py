@@ -11,8 +11,7 @@ from scipy.stats import norm
 import thermocline as tc
 from thermocline import ManyResults
 from thermocline.checks.many import check_sum
-from thermocline.records import Estimate
-from thermocline.results.many import sum_of
+from thermocline.records import Estimate, sum_of
 
 NUMBER, DIMENSION = 10, 3
 

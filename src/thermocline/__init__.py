@@ -27,16 +27,15 @@ from thermocline.methods import (
     Untempered,
 )
 from thermocline.movers import HMC, NUTS
-from thermocline.opinions.bidirectional import Sandwich, bidirectional, validate
-from thermocline.opinions.bidirectional_many import ManySandwiches, bidirectional_many
+from thermocline.opinions.bidirectional import ManySandwiches, Sandwich, bidirectional, bidirectional_many, validate
 from thermocline.opinions.cross_check import CrossCheck, cross_check
 from thermocline.opinions.path_sampling import count_based_evidence, thermodynamic_integration
 from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
 from thermocline.records import Estimate, Mode
 from thermocline.results.compare import Comparison, compare
+from thermocline.results.files import load
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
-from thermocline.results.saved import load
 from thermocline.support.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.target import Target
 

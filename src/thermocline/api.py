@@ -14,14 +14,14 @@ from thermocline.api_many import extend_many
 from thermocline.auto.black_box import find_base
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
-from thermocline.engine.batch import Paths
+from thermocline.engine.batch import Blocks, Paths
 from thermocline.engine.checkpoint import Checkpoint, check_folder
-from thermocline.engine.explore import Exploration, explore, more
-from thermocline.engine.loop import Timer
-from thermocline.engine.plan import MorePlan, Pace
-from thermocline.engine.prepare import prepared, resolve_base
-from thermocline.engine.progress import reporter_for
-from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
+from thermocline.engine.drawn import Chunk, Drawn
+from thermocline.engine.explore import Exploration, Explorations, explore, go_on
+from thermocline.engine.given import prepared, resolve_base
+from thermocline.engine.loop import Outcomes, Timer
+from thermocline.engine.plan import TARGET_ERROR, check_options, lengths_of
+from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path
@@ -59,7 +59,11 @@ def sample(
     and so all checks of them. `chunk_size` bounds the steps between looks at the progress and changes no draw.
     """
     chosen = GibbsTempering() if method is None else method
-    _check_kinds(target, chosen)
+    if not isinstance(target, Target):
+        raise ThermoclineError(
+            f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
+        )
+    check_method(chosen)
     lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error)
     check_options(seed, lengths, target_error, chunk_size)
     if checkpoint is not None:
@@ -69,18 +73,13 @@ def sample(
         timer, evaluate = Timer(), checked_evaluator(target, precision)
         target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
-            fit = (
-                find_base(evaluate, seed, target_error or TARGET_ERROR, reporter)
-                if base is None
-                else resolve_base(target, base, seed, precision)
-            )
-        fit = fit._replace(base=cast(fit.base, precision))
-        check_base(fit.base, target.initial_position)
+            fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
 
-        def stored(path: Path) -> Checkpoint | None:
-            marks = run_fingerprint(path, chosen, seed, num_chains, precision).marks()
-            marks |= {"run length": f"{num_warmup}, {num_draws}, {target_error}"}
-            return None if checkpoint is None else Checkpoint(checkpoint, marks)
+        def stored(paths: Paths) -> Checkpoint | None:
+            if checkpoint is None:
+                return None
+            marks = run_fingerprint(paths, chosen, seed, num_chains, precision).marks()
+            return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"})
 
         explored = explore(
             seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, checkpoint=stored, chunk_size=chunk_size
@@ -145,14 +144,11 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
-        check_same_run(info.fingerprint, run_fingerprint(path, chosen, seed, num_chains, precision))
-        num_more = num_before if num_draws is None else num_draws
-        tuning, states = jax.tree.map(lambda leaf: leaf[None], (to_numpy(tuning), states))
-        plan, seeds = MorePlan(np.array([before.num_steps]), num_more), np.array([seed], np.uint32)
-        explored = more(seed, seeds, chosen, Paths.of_one(path), tuning, states, plan, Pace(), reporter)
-        outcome = explored.one(0)
-        both = Draws(*(np.concatenate(pair, axis=1) for pair in zip(result.draws, outcome.draws, strict=True)))
-        explored = Exploration(path, outcome._replace(draws=both), result.base_draws, result.log_support)
+        check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))
+        of_one = jax.tree.map(lambda leaf: leaf[None], (result.draws, to_numpy(tuning), states))
+        whole = _as_batch(seed, path, before.num_steps, *of_one)
+        whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter)
+        explored = Exploration(path, whole.outcomes.one(0), result.base_draws, result.log_support)
         modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision)
         if modes is not None:
             reporter.phase("table of modes", None)
@@ -163,12 +159,23 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         return assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around)
 
 
-def _check_kinds(target: Any, method: Any) -> None:
-    if not isinstance(target, Target):
-        raise ThermoclineError(
-            f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
-        )
-    check_method(method)
+def _as_batch(seed: int, path: Path, num_steps: int, draws: Draws, tuning: Any, states: Any) -> Explorations:
+    """A finished run of one target as a batch of one, whose cost is counted elsewhere."""
+    none, drawn = np.zeros(1, int), Drawn(Blocks(1, 1), [[Chunk.of(draws, np.ones(1, bool))]])
+    outcomes = Outcomes(drawn, tuning, states, none + num_steps, Phases(), none)
+    return Explorations(Paths.of_one(path), np.array([seed], np.uint32), outcomes, none, np.zeros((1, 2), int))
+
+
+def base_for(evaluate: Evaluator, base: Any, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
+    """The base that was given, or one that is looked for, in the evaluator's precision and checked."""
+    target, precision = replace(evaluate.target, known_modes=None), evaluate.precision  # known modes are of the search
+    if base is None:
+        fit = find_base(evaluate, seed, target_error, reporter)
+    else:
+        fit = resolve_base(target, base, seed, precision)
+    fit = fit._replace(base=cast(fit.base, precision))
+    check_base(fit.base, target.initial_position)
+    return fit
 
 
 def _again(given: Any, stored: Any, name: str) -> Any:

@@ -14,18 +14,17 @@ import numpy as np
 from thermocline.auto.black_box import find_base
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
-from thermocline.engine.batch import Paths, at, stacked
+from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint, check_folder
-from thermocline.engine.explore import Lengths, explore_batch, more
-from thermocline.engine.plan import MorePlan, Pace
+from thermocline.engine.explore import Lengths, explore_batch, go_on
+from thermocline.engine.given import check_signature, num_targets, resolve_bases, seeds_of, stacked_target
+from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.engine.stacked_bases import resolve_bases
-from thermocline.engine.stacked_data import check_signature, marks_of, num_targets, seeds_of, stacked_target
-from thermocline.engine.stopping import TARGET_ERROR, check_options, lengths_of
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path
+from thermocline.results.assemble import run_fingerprint
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning
@@ -95,13 +94,7 @@ def sample_many(
         settings = Settings(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
         )
-        marks = {
-            "seed": str(seed),
-            "number of chains": str(num_chains),
-            "precision": precision,
-            "group size": str(size),
-            "run length": f"{num_warmup}, {num_draws}, {target_error}",
-        }
+        marks = {"group size": str(size), "run length": f"{num_warmup}, {num_draws}, {target_error}"}
         results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter)
     _warn_of_unusable(results)
     return results
@@ -133,19 +126,16 @@ def searched(
     target: Target, data: Any, seed: int, target_error: float, precision: str, reporter: Reporter
 ) -> list[Family]:
     """A search for each target, and those targets together whose bases came out alike."""
-    number, alike = len(jax.tree.leaves(data)[0]), {}
-    for place, own in enumerate(seeds_of(seed, np.arange(number))):
+    fits: list[BaseFit] = []
+    for place, own in enumerate(seeds_of(seed, np.arange(len(jax.tree.leaves(data)[0])))):
         one = cast(replace(target, data=at(data, place)), precision)
         fit = find_base(Evaluator(one, precision), int(own), target_error, reporter)
-        fit = fit._replace(base=to_numpy(cast(fit.base, precision)))
-        shape = str(jax.tree.structure(fit.base)), str([np.shape(leaf) for leaf in jax.tree.leaves(fit.base)])
-        alike.setdefault(shape, []).append((place, fit))
-    families = []
-    for members in alike.values():
-        index, fits = np.array([place for place, _ in members]), tuple(fit for _, fit in members)
-        log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
-        path = Path(stacked_target(target, at(data, index)), stacked([fit.base for fit in fits]), log_zeta)
-        families.append(Family(index, Paths(path), fits))
+        fits.append(fit._replace(base=to_numpy(cast(fit.base, precision))))
+    families: list[Family] = []
+    log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
+    for index, bases in alike([fit.base for fit in fits]):
+        path = Path(stacked_target(target, at(data, index)), bases, log_zeta[index])
+        families.append(Family(index, Paths(path), tuple(fits[place] for place in index)))
     return families
 
 
@@ -165,7 +155,8 @@ def run_families(
         if checkpoint is None:
             return None
         folder = FilePath(checkpoint) / f"targets-{len(parts):05d}"
-        return Checkpoint(folder, marks_of(paths, settings.method) | marks, streams=True)
+        own = run_fingerprint(paths, settings.method, settings.seed, lengths.num_chains, settings.precision).marks()
+        return Checkpoint(folder, own | marks, streams=True)
 
     for family in families:
         for own, rows in family.waves(pace.block_size):
@@ -175,8 +166,8 @@ def run_families(
             part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
             note_unusable(part, known_checks)
             parts.append(part if settings.has_positions else _checked(part, settings, known_checks))
-    runs = Runs(parts, settings)
-    return ManyResults(runs, np.arange(len(runs)), known_checks)
+    runs = Runs.of(parts, settings)
+    return ManyResults(runs, np.arange(len(runs.places)), known_checks)
 
 
 def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> ManyResults:
@@ -187,34 +178,15 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
             "loaded results do not hold their targets and cannot go on together; tc.extend(results[i], target) each, "
             "or extend in the session that made them."
         )
-    settings, longest = runs.settings, int(runs.known.num_draws.max())
-    num_more = longest if num_draws is None else num_draws
-    parts = []
+    settings, parts = runs.settings, []
+    num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
     with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
         for part in runs.parts:
-            explored, before = part.explored, part.explored.outcomes
-            plan, pace = MorePlan(before.num_steps, num_more), Pace(before.drawn.blocks.size)
-            paths = explored.paths
-            after = more(
-                settings.seed,
-                explored.seeds,
-                settings.method,
-                paths,
-                before.tuning,
-                before.states,
-                plan,
-                pace,
-                reporter,
-            )
-            drawn = after.drawn if settings.has_positions else after.drawn.without("position")
-            outcomes = after._replace(
-                drawn=before.drawn.followed_by(drawn),
-                seconds=before.seconds + after.seconds,
-                warmup_gradients=before.warmup_gradients,
-            )
-            parts.append(part._replace(explored=explored._replace(outcomes=outcomes)))
+            explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
+            part = part._replace(explored=explored)
+            parts.append(part if settings.has_positions else lean(part))
     known = {i: checks for i, checks in results.known_checks.items() if checks[0].name == UNUSABLE}
-    return ManyResults(Runs(parts, settings), results.index, known)
+    return ManyResults(Runs.of(parts, settings), results.index, known)
 
 
 def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> None:
@@ -235,8 +207,7 @@ def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> Non
 
 def _checked(part: Part, settings: Settings, known_checks: dict[int, tuple[Check, ...]]) -> Part:
     """Without draws of the parameters, once the checks that need them are made."""
-    runs = Runs([part], settings._replace(has_positions=True))
-    runs.places = {int(target): (0, row) for row, target in enumerate(part.targets)}
+    runs = Runs.of([part], settings._replace(has_positions=True))
     for target in part.targets:
         if int(target) not in known_checks:
             known_checks[int(target)] = runs.result(int(target), is_for_checks=True).checks

@@ -17,10 +17,9 @@ from tests.test_sample_many import TARGET, assert_same, data_of, encoder, run
 from thermocline.api_many import given
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch
-from thermocline.engine.plan import Pace
+from thermocline.engine.plan import Pace, lengths_of
 from thermocline.engine.program import in_process
 from thermocline.engine.progress import Silent
-from thermocline.engine.stopping import lengths_of
 from thermocline.records import Draws
 from thermocline.support.precision import computing_in, to_numpy
 

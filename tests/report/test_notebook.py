@@ -7,8 +7,7 @@ import pytest
 
 import thermocline as tc
 from thermocline.engine.batch import Blocks
-from thermocline.engine.drawn import Chunk, Drawn
-from thermocline.engine.figures import running_answer
+from thermocline.engine.drawn import Chunk, Drawn, running_answer
 from thermocline.records import Draws
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))

@@ -77,15 +77,10 @@ class Batch:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def block(self, targets: slice, chains: slice = slice(None)) -> "Batch":
-        """Some targets, and some of their chains."""
-        states = jax.tree.map(lambda leaf: leaf[targets, chains], self.states)
-        tuning, keys = at(self.tuning, targets), self.keys[targets]
-        return Batch(self.paths.take(targets), tuning, states, keys, self.chains[chains])
-
-    def standing(self, tuning: Tuning, states: Any) -> "Batch":
-        """The same targets further on."""
-        return Batch(self.paths, tuning, states, self.keys, self.chains)
+    def block(self, targets: slice) -> "Batch":
+        """Some targets."""
+        tuning, states, keys = at((self.tuning, self.states, self.keys), targets)
+        return Batch(self.paths.take(targets), tuning, states, keys, self.chains)
 
 
 class Blocks(NamedTuple):
@@ -99,6 +94,9 @@ class Blocks(NamedTuple):
 
     def rows(self, block: int) -> slice:
         return slice(block * self.size, min((block + 1) * self.size, self.num_targets))
+
+    def all_rows(self) -> list[slice]:
+        return [self.rows(block) for block in range(len(self))]
 
     def place(self, target: int) -> tuple[int, int]:
         """The block of a target, and its row there."""
@@ -117,6 +115,15 @@ def at(tree: Any, index: Any) -> Any:
 def stacked(trees: list[Any]) -> Any:
     """One tree with a leading axis over targets, in NumPy."""
     return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def alike(trees: list[Any]) -> list[tuple[np.ndarray, Any]]:
+    """Trees by structure and shapes: the places of those that are alike, and they, stacked."""
+    places: dict[Any, list[int]] = {}
+    for place, tree in enumerate(trees):
+        shape = jax.tree.structure(tree), tuple(np.shape(leaf) for leaf in jax.tree.leaves(tree))
+        places.setdefault(shape, []).append(place)
+    return [(np.array(some), stacked([trees[place] for place in some])) for some in places.values()]
 
 
 def joined(trees: list[Any]) -> Any:

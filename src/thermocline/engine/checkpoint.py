@@ -4,13 +4,14 @@ import json
 import os
 import struct
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from thermocline.engine.drawn import Chunk
@@ -19,28 +20,7 @@ from thermocline.records import Draws
 from thermocline.support.errors import CheckpointError
 
 STATE = "state.npz"
-
-
-class Progress(NamedTuple):
-    """Where a run stands: which phase and round, how far into it, and how many steps in all."""
-
-    phase: int
-    round_index: int
-    offset: int
-    step: int
-    length: int
-    is_last_warmup: bool
-
-    @staticmethod
-    def within(coming: Round, offset: int) -> "Progress":
-        """So many steps into a round."""
-        step = coming.first_step + offset
-        return Progress(coming.phase, coming.number, offset, step, coming.length, coming.is_last_warmup)
-
-    def round_of(self, is_active: np.ndarray) -> Round:
-        """The round that this stands in."""
-        first_step = self.step - self.offset
-        return Round(self.phase, self.round_index, first_step, self.length, is_active, self.is_last_warmup)
+PROGRESS = "phase", "round_index", "offset", "length", "step", "is_last_warmup"  # as the state's header has them
 
 
 class Checkpoint:
@@ -51,9 +31,7 @@ class Checkpoint:
     not held in memory but read from their files, as far as they are asked for.
     """
 
-    def __init__(
-        self, folder: str | os.PathLike[str], fingerprint: dict[str, str], *, streams: bool = False
-    ) -> None:
+    def __init__(self, folder: str | os.PathLike[str], fingerprint: dict[str, str], *, streams: bool = False) -> None:
         self.folder = Path(folder)
         self.fingerprint = fingerprint
         self.streams = streams
@@ -73,19 +51,24 @@ class Checkpoint:
         _write(path, {"is_active": chunk.is_active, **fields})
         return self._chunk(path) if self.streams else chunk
 
-    def store(self, progress: Progress, tree: Any, num_draws: int) -> None:
-        """Replace the state, which counts the draws in the files; a reader sees the old one or the new one."""
-        arrays = {f"leaf_{i}": _to_storable(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
-        header = json.dumps({"progress": progress._asdict(), "num_draws": num_draws, "fingerprint": self.fingerprint})
+    def store(self, coming: Round, offset: int, state: Any, num_draws: int) -> None:
+        """Replace the state, so many steps into a round, which counts the draws in the files.
+
+        A reader sees the old one or the new one.
+        """
+        arrays = {f"leaf_{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
+        place = coming.phase, coming.number, offset, coming.length, coming.first_step + offset, coming.is_last_warmup
+        progress = dict(zip(PROGRESS, place, strict=True))
+        header = json.dumps({"progress": progress, "num_draws": num_draws, "fingerprint": self.fingerprint})
         _write(self.folder / STATE, {"header": np.array(header), **arrays})
 
-    def load(self, like: Any, num_blocks: int) -> tuple[Progress, Any, list[list[Chunk]]]:
-        """The stored state in the shape of `like`, and the chunks of draws it counts, by block."""
+    def load(self, like: Any, num_blocks: int) -> tuple[Round, int, Any, list[list[Chunk]]]:
+        """The round that a run stands in, how far into it, its state in the shape of `like`, its draws by block."""
         stored = _read(self.folder / STATE)
         try:
             header = json.loads(str(stored["header"]))
-            progress, fingerprint = Progress(**header["progress"]), header["fingerprint"]
-            num_draws = int(header["num_draws"])
+            phase, number, offset, length, step, is_last = (header["progress"][name] for name in PROGRESS)
+            fingerprint, num_draws = header["fingerprint"], int(header["num_draws"])
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
                 f"{self.folder / STATE} is not a thermocline checkpoint; remove the folder."
@@ -98,7 +81,9 @@ class Checkpoint:
             )
         leaves, structure = jax.tree.flatten(like)
         restored = [_restore(stored.get(f"leaf_{i}"), leaf, self.folder) for i, leaf in enumerate(leaves)]
-        return progress, jax.tree.unflatten(structure, restored), self._chunks(progress.step, num_draws, num_blocks)
+        state = jax.tree.unflatten(structure, restored)
+        coming = Round(phase, number, step - offset, length, np.asarray(state.is_active), is_last)
+        return coming, offset, state, self._chunks(step, num_draws, num_blocks)
 
     def _chunks(self, last_step: int, num_draws: int, num_blocks: int) -> list[list[Chunk]]:
         """Chunks that began before `last_step`; later ones were written by a run that was cut off."""
@@ -147,36 +132,31 @@ def _write(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
+    with _readable(path), np.load(path, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def mapped(path: Path, *names: str) -> tuple[np.ndarray, ...]:
+    """Arrays of an .npz file, which is not compressed, as maps of it: only what is looked at is read."""
+    with _readable(path), zipfile.ZipFile(path) as archive, path.open("rb") as file:
+        return tuple(_map(path, file, archive.getinfo(f"{name}.npy").header_offset) for name in names)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """A sentence where a file cannot be read."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        yield
+    except (OSError, ValueError, EOFError, KeyError, struct.error, zipfile.BadZipFile) as error:
         raise CheckpointError(
             f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder."
         ) from error
-
-
-def _to_storable(leaf: Any) -> np.ndarray:
-    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return np.asarray(jax.random.key_data(leaf))
-    return np.asarray(leaf)
 
 
 def _restore(stored: np.ndarray | None, like: Any, folder: Path) -> Any:
     if stored is None or stored.shape != np.shape(like) or stored.dtype != np.asarray(like).dtype:
         raise CheckpointError(f"the state in {folder} does not have the shape of this run; choose an empty folder.")
     return jax.device_put(stored, like.sharding) if isinstance(like, jax.Array) else stored
-
-
-def mapped(path: Path, *names: str) -> tuple[np.ndarray, ...]:
-    """Arrays of an .npz file, which is not compressed, as maps of it: only what is looked at is read."""
-    try:
-        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            return tuple(_map(path, file, archive.getinfo(f"{name}.npy").header_offset) for name in names)
-    except (OSError, ValueError, KeyError, struct.error, zipfile.BadZipFile) as error:
-        raise CheckpointError(
-            f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder."
-        ) from error
 
 
 def _map(path: Path, file: Any, header_offset: int) -> np.ndarray:

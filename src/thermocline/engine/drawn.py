@@ -6,7 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thermocline.engine.batch import Blocks
+from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.evidence import log_ratio
 from thermocline.records import Draws
+
+MOST_DRAWS_SHOWN = 2_000  # a chain; running figures thin longer runs
 
 
 class Chunk(NamedTuple):
@@ -29,9 +33,6 @@ class Drawn:
         self.blocks = blocks
         self.chunks: list[list[Chunk]] = [[] for _ in range(len(blocks))] if chunks is None else chunks
 
-    def add(self, block: int, chunk: Chunk) -> None:
-        self.chunks[block].append(chunk)
-
     @property
     def num_chains(self) -> int:
         return self.chunks[0][0].read("log_ratio")[0].shape[1]
@@ -44,24 +45,24 @@ class Drawn:
     @property
     def num_draws(self) -> np.ndarray:
         """A chain, by target."""
-        each = [sum(chunk.is_active * chunk.num_steps for chunk in chunks) for chunks in self.chunks]
-        sizes = [len(range(*self.blocks.rows(block).indices(self.blocks.num_targets))) for block in range(len(each))]
-        return np.concatenate([np.broadcast_to(one, size) for one, size in zip(each, sizes, strict=True)]).astype(int)
+        number = np.zeros(self.blocks.num_targets, int)
+        for rows, chunks in zip(self.blocks.all_rows(), self.chunks, strict=True):
+            for chunk in chunks:
+                number[rows] += chunk.is_active * chunk.num_steps
+        return number
 
     def fields(self, block: int, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """Some fields (chain, draw) of each target of a block, one target after another."""
         parts = [(chunk.is_active, chunk.read(*names)) for chunk in self.chunks[block]]
         rows = self.blocks.rows(block)
         for row in range(rows.stop - rows.start):
-            own = [fields for is_active, fields in parts if is_active[row]]
-            whole = (np.concatenate([field[row] for field in leaves], axis=1) for leaves in zip(*own, strict=True))
-            yield tuple(map(np.ascontiguousarray, whole))  # then sums round alike, whatever the draws were read from
+            yield _joined([fields for is_active, fields in parts if is_active[row]], row)
 
     def of_target(self, target: int) -> Draws:
         """The draws of one target, (chain, draw)."""
         block, row = self.blocks.place(target)
-        own = [chunk.read(*Draws._fields) for chunk in self.chunks[block] if chunk.is_active[row]]
-        return Draws(*(np.concatenate([leaf[row] for leaf in leaves], axis=1) for leaves in zip(*own, strict=True)))
+        parts = [chunk.read(*Draws._fields) for chunk in self.chunks[block] if chunk.is_active[row]]
+        return Draws(*_joined(parts, row))
 
     def followed_by(self, later: "Drawn") -> "Drawn":
         """The draws of a run that went on."""
@@ -76,6 +77,12 @@ class Drawn:
             return Chunk.of(draws._replace(**{name: getattr(draws, name)[..., :0].copy()}), chunk.is_active)
 
         return Drawn(self.blocks, [[emptied(chunk) for chunk in chunks] for chunks in self.chunks])
+
+
+def _joined(parts: list[tuple[np.ndarray, ...]], row: int) -> tuple[np.ndarray, ...]:
+    """The fields of one row over chunks, in C order: then sums round alike, whatever the draws were read from."""
+    whole = (np.concatenate([field[row] for field in leaves], axis=1) for leaves in zip(*parts, strict=True))
+    return tuple(map(np.ascontiguousarray, whole))
 
 
 def by_chain(buffer: Draws, count: int) -> Draws:
@@ -103,3 +110,16 @@ def keep(kept: Draws, targets: slice, chunk: Draws, offset: int, round_length: i
         if offset == 0:
             room[targets] = np.nan if room.dtype.kind == "f" else 0
         room[targets, :, places[chosen] // stride] = new[:, :, chosen]
+
+
+def running_answer(drawn: Drawn, log_zeta: np.ndarray) -> str | None:
+    """Log Z and round trips of a single target so far, or None while there are too few or no evidence."""
+    length = int(drawn.num_draws.max())
+    if length < 8 or len(log_zeta) > 1:
+        return None
+    stride = max(1, length // MOST_DRAWS_SHOWN)
+    draws = Draws(*(leaf[:, ::stride] for leaf in drawn.of_target(0)))
+    if not np.isfinite(draws.log_weight_base).any():
+        return None
+    estimate = log_ratio(draws) + float(log_zeta[0])
+    return f"log Z {estimate}, {round_trips(draws).sum()} round trips"

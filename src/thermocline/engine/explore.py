@@ -11,7 +11,7 @@ from thermocline.bases import NormalisedDensity
 from thermocline.engine.batch import Batch, Blocks, Paths, at, joined
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, Outcomes, run
-from thermocline.engine.plan import MorePlan, Pace, RunPlan
+from thermocline.engine.plan import Lengths, MorePlan, Pace, RunPlan
 from thermocline.engine.prepare import NUM_BASE_DRAWS, Prepared, count_support, log_support, moments_of, prepare
 from thermocline.engine.program import Runner, first_tuning, in_process, start, tuned
 from thermocline.engine.progress import Reporter
@@ -19,22 +19,12 @@ from thermocline.estimators.resampling import systematic_resample
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
-from thermocline.records import BaseDraws, Draws, Estimate
+from thermocline.records import BaseDraws, Estimate
 from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 MOST_REHEARSALS, REHEARSAL = 4, 0.25  # of a method that sets its size by them, and the length of each in its warm-up
 NUM_KEPT = 1024  # draws of a warm-up round that adaptation sees, over all chains
-
-
-class Lengths(NamedTuple):
-    """How many chains, how long, and the rule that may end sampling early."""
-
-    num_chains: int
-    num_warmup: int
-    num_draws: int
-    most_draws: int
-    is_accurate: Callable[[float, Estimate, Draws], bool] | None = None
 
 
 class Exploration(NamedTuple):
@@ -71,15 +61,14 @@ def explore(
     lengths: Lengths,
     reporter: Reporter,
     *,
-    checkpoint: Callable[[Path], Checkpoint | None] = lambda path: None,
+    checkpoint: Callable[[Paths], Checkpoint | None] = lambda paths: None,
     chunk_size: int | None = None,
 ) -> Exploration:
     """Run `method` on the path from `base` to `target`; both are already of the precision in force: a batch of one."""
     paths = Paths.of_one(Path(target, base, jnp.asarray(log_zeta if np.isfinite(log_zeta) else np.nan)))
     pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
-    explored = explore_batch(
-        seed, np.array([seed], np.uint32), paths, method, lengths, pace, reporter, lambda paths: checkpoint(paths.path)
-    )
+    seeds = np.array([seed], np.uint32)
+    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint)
     base_draws = BaseDraws(explored.positions[0], explored.log_ratio[0], *moments_of(base))
     return Exploration(explored.paths.path, explored.outcomes.one(0), base_draws, log_support(explored.support[0]))
 
@@ -101,7 +90,7 @@ def explore_batch(
     A method with a pilot is warmed up by it first; one whose sizes are not given then rehearses to find them.
     """
     blocks = Blocks(len(paths), pace.block_size)
-    prepared = prepared_in_blocks(keys_of(seeds)[:, 0], paths, blocks, lengths.num_chains)
+    prepared = prepare(keys_of(seeds)[:, 0], paths, blocks, lengths.num_chains)
     walk = Walk(seed, seeds, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
     num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
     begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
@@ -116,7 +105,11 @@ def explore_batch(
         tuning = tuned(method, before[-1].tuning)
         if tuning is before[-1].tuning:
             break
-    support = _support(keys_of(seeds)[:, 0], prepared, blocks, tuning)
+    if visits_base(at(tuning, 0)):  # then it needs no more draws: as if all had fallen on the support
+        num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
+        support = np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
+    else:
+        support = count_support(keys_of(seeds)[:, 0], prepared, blocks)
     outcomes = walk.sample(method, tuning, num_warmup, support)
     for learning in before:
         outcomes = _with_pilot(outcomes, learning)
@@ -144,10 +137,13 @@ class Walk(NamedTuple):
 
     def sample(self, method: Method, tuning: Tuning, num_warmup: int, support: np.ndarray) -> Outcomes:
         """The run itself."""
+        lengths, log_zeta = self.lengths, np.ravel(self.prepared.paths.path.log_zeta)
+        is_accurate, stop, most_draws = lengths.is_accurate, None, lengths.num_draws
+        if is_accurate is not None:
+            stop = lambda i, draws: is_accurate(float(log_zeta[i]), log_support(support[i]), draws)  # noqa: E731
+            most_draws = lengths.most_draws
         own, shared = (keys_of(seeds)[:, 2] for seeds in (self.seeds, self._shared))
-        stop = stopping_rule(self.lengths, np.ravel(self.prepared.paths.path.log_zeta), support)
-        most_draws = self.lengths.num_draws if stop is None else self.lengths.most_draws
-        plan = self._plan(num_warmup, self.lengths.num_draws, most_draws, stop)
+        plan = self._plan(num_warmup, lengths.num_draws, most_draws, stop)
         return self._run(method, tuning, own, shared[0], plan, self.store)
 
     @property
@@ -165,47 +161,12 @@ class Walk(NamedTuple):
         """From the chains' starts, which are made a block at a time."""
         paths, blocks = self.prepared.paths, Blocks(len(self.seeds), self.pace.block_size)
         starts, first = keys_of(self.seeds)[:, 1], self.prepared.starts
-        states = joined(
-            [
-                to_numpy(start(starts[rows], method, paths.take(rows), at(tuning, rows), first[rows]))
-                for rows in map(blocks.rows, range(len(blocks)))
-            ]
-        )
-        batch = Batch(paths, tuning, states, keys, np.arange(self.lengths.num_chains, dtype=np.uint32))
+        states = [
+            to_numpy(start(starts[rows], method, paths.take(rows), at(tuning, rows), first[rows]))
+            for rows in blocks.all_rows()
+        ]
+        batch = Batch(paths, tuning, joined(states), keys, np.arange(self.lengths.num_chains, dtype=np.uint32))
         return run(shared, method, batch, plan, self.pace, self.runner, store, self.reporter)
-
-
-def prepared_in_blocks(keys: jax.Array, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:
-    """A block at a time, because width changes rounding, and to hold the draws of one block only."""
-    parts = [
-        prepare(keys[rows], paths.take(rows), num_chains) for rows in map(blocks.rows, range(len(blocks)))
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    log_zeta = np.concatenate([part.paths.path.log_zeta for part in parts])
-    return Prepared(paths.with_log_zeta(log_zeta), *joined([part[1:] for part in parts]))
-
-
-def _support(keys: jax.Array, prepared: Prepared, blocks: Blocks, tuning: Tuning) -> np.ndarray:
-    """As if all draws of the base had fallen on it, where temperatures include the base's own and so need no more."""
-    if visits_base(at(tuning, 0)):
-        num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
-        return np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
-    parts = []
-    for rows in map(blocks.rows, range(len(blocks))):
-        part = Prepared(prepared.paths.take(rows), *(at(leaf, rows) for leaf in prepared[1:]))
-        parts.append(count_support(keys[rows], part))
-    return np.concatenate(parts)
-
-
-def stopping_rule(
-    lengths: Lengths, log_zeta: np.ndarray, support: np.ndarray
-) -> Callable[[int, Draws], bool] | None:
-    """Whether a target's draws are enough, where there is a rule."""
-    is_accurate = lengths.is_accurate
-    if is_accurate is None:
-        return None
-    return lambda target, draws: is_accurate(float(log_zeta[target]), log_support(support[target]), draws)
 
 
 def _with_pilot(outcomes: Outcomes, pilot: Outcomes) -> Outcomes:
@@ -234,23 +195,17 @@ def _folded(keys: jax.Array, number: jax.Array) -> jax.Array:
     return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
 
 
-def more(
-    seed: int,
-    seeds: np.ndarray,
-    method: Method,
-    paths: Paths,
-    tuning: Tuning,
-    states: Any,
-    plan: MorePlan,
-    pace: Pace,
-    reporter: Reporter,
-    *,
-    runner: Runner = in_process,
-) -> Outcomes:
-    """More steps of chains that stand somewhere: those that a longer run would have taken."""
-    num_chains = jax.tree.leaves(states)[0].shape[1]
-    chains = np.arange(num_chains, dtype=np.uint32)
-    batch = Batch(paths, tuning, states, keys_of(seeds)[:, 2], chains)
-    shared = keys_of(np.array([seed], np.uint32))[0, 2]
-    outcomes = run(shared, method, batch, plan, pace, runner, None, reporter)
-    return outcomes._replace(num_steps=plan.ended_at + plan.num_draws)
+def go_on(seed: int, method: Method, explored: Explorations, num_draws: int, reporter: Reporter) -> Explorations:
+    """The same with so many more draws a chain: those that a longer run would have had."""
+    before = explored.outcomes
+    chains = np.arange(jax.tree.leaves(before.states)[0].shape[1], dtype=np.uint32)
+    batch = Batch(explored.paths, before.tuning, before.states, keys_of(explored.seeds)[:, 2], chains)
+    shared, plan = keys_of(np.array([seed], np.uint32))[0, 2], MorePlan(before.num_steps, num_draws)
+    after = run(shared, method, batch, plan, Pace(before.drawn.blocks.size), in_process, None, reporter)
+    outcomes = after._replace(
+        drawn=before.drawn.followed_by(after.drawn),
+        num_steps=before.num_steps + num_draws,
+        seconds=before.seconds + after.seconds,
+        warmup_gradients=before.warmup_gradients,
+    )
+    return explored._replace(outcomes=outcomes)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,9 +11,8 @@ import jax
 import numpy as np
 
 from thermocline.engine.batch import Batch, Blocks, at, joined, where_active
-from thermocline.engine.checkpoint import Checkpoint, Progress
-from thermocline.engine.drawn import Chunk, Drawn, by_chain, keep, no_draws
-from thermocline.engine.figures import running_answer
+from thermocline.engine.checkpoint import Checkpoint
+from thermocline.engine.drawn import Chunk, Drawn, by_chain, keep, no_draws, running_answer
 from thermocline.engine.plan import PHASES, SAMPLING, SHOWN, Pace, Plan, Round
 from thermocline.engine.program import Runner, adapt, advance, mesh_of, placed
 from thermocline.engine.progress import Reporter
@@ -79,36 +79,28 @@ def run(
 ) -> Outcomes:
     """Ramp up, warm up, freeze, sample, as the plan says; resumes from `store` when it holds a state of this run."""
     work = Work(shared_key, method, batch, pace, runner, reporter)
-    state, drawn = work.first, Drawn(work.blocks)
-    coming, offset = None, 0
+    state, drawn, coming, offset = work.first, Drawn(work.blocks), None, 0
     if store is not None and store.exists():
-        (coming, offset), state, drawn = resumed(store, work)
-    num_chains, last = len(batch.chains), coming
+        coming, offset, state, chunks = store.load(work.first, len(work.blocks))
+        drawn = Drawn(work.blocks, chunks)
     if coming is None:
-        coming = plan.next(None, state.tuning, drawn.of_target, num_chains)
-        state = state if coming is None else state._replace(is_active=coming.is_active)
+        coming = plan.next(None, state.tuning, drawn.of_target, len(batch.chains))
+    last = coming
     while coming is not None:
+        state, last = state._replace(is_active=coming.is_active), coming
         if coming.number == 0 or coming.phase == SAMPLING:
             reporter.phase(work.named(coming), plan.total(coming))
         while offset < coming.length:
             state, offset = work.take_chunk(coming, offset, state, drawn, store)
             reporter.figures(partial(running_answer, drawn, np.ravel(batch.paths.path.log_zeta)))
-        last = coming
         if coming.phase != SAMPLING:
             with work.timer.timing("adapt"):
                 learned = adapt(method, state.tuning, state.kept, coming.is_last_warmup)
                 state = state._replace(tuning=where_active(coming.is_active, learned, state.tuning))
-        coming, offset = plan.next(coming, state.tuning, drawn.of_target, num_chains), 0
-        state = state if coming is None else state._replace(is_active=coming.is_active)
+        coming, offset = plan.next(coming, state.tuning, drawn.of_target, len(batch.chains)), 0
     assert last is not None, "a run has a round"
     num_steps = last.end - drawn.num_draws.max() + drawn.num_draws  # those that rest ended earlier
     return Outcomes(drawn, state.tuning, joined(state.states), num_steps, work.timer.seconds, state.warmup_gradients)
-
-
-def resumed(store: Checkpoint, work: "Work") -> tuple[tuple[Round, int], RunState, Drawn]:
-    """The round that a checkpoint stands in, how far into it, and all that goes with it."""
-    progress, state, chunks = store.load(work.first, len(work.blocks))
-    return (progress.round_of(np.asarray(state.is_active)), progress.offset), state, Drawn(work.blocks, chunks)
 
 
 class Work:
@@ -118,35 +110,45 @@ class Work:
         self, shared_key: jax.Array, method: Method, batch: Batch, pace: Pace, runner: Runner, reporter: Reporter
     ) -> None:
         self.blocks, self.runner, self.reporter = Blocks(len(batch), pace.block_size), runner, reporter
-        self.parts = [batch.block(self.blocks.rows(block)) for block in range(len(self.blocks))]
-        self.parts = [_on_device(part) for part in self.parts]
+        parts = [batch.block(rows) for rows in self.blocks.all_rows()]
+        self.parts = [replace(part, paths=jax.tree.map(jax.numpy.asarray, part.paths)) for part in parts]  # on device
         row = self.parts[0].paths.one(0).dimension + 8
         lanes = len(self.parts[0]) * len(batch.chains)
-        capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
-        self.mesh = mesh_of(self.parts[0])
-        self.program = partial(advance, shared_key, method, capacity=capacity, mesh=self.mesh)
+        self.capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
+        self.chunk_size, self.steps = pace.chunk_size, min(pace.chunk_size or 4, self.capacity)
+        self.mesh, self.timer = mesh_of(self.parts[0]), Timer()
+        self.program = partial(advance, shared_key, method, capacity=self.capacity, mesh=self.mesh)
         states = [placed(part.states, self.mesh) for part in self.parts]
-        self.timer, self.chunk_size = Timer(), ChunkSize(pace.chunk_size, capacity)
         reporter.phase("compiling", None)
         with self.timer.timing("compile"):
-            first = self.parts[0].standing(at(batch.tuning, self.blocks.rows(0)), states[0])
+            first = self._block(0, batch.tuning, states)
             _, buffer = jax.block_until_ready(self.program(first, 0, 0))
         kept = no_draws(by_chain(buffer, 0), len(batch), pace.num_kept)
         none = np.zeros(len(batch), np.int64)
         self.first = RunState(batch.tuning, states, kept, none, none == 0)
 
+    def _block(self, block: int, tuning: Tuning, states: list[Any]) -> Batch:
+        """A block as far as it has come."""
+        return replace(self.parts[block], tuning=at(tuning, self.blocks.rows(block)), states=states[block])
+
     def take_chunk(
         self, coming: Round, offset: int, state: RunState, drawn: Drawn, store: Checkpoint | None
     ) -> tuple[RunState, int]:
-        """About half a second's steps of a round; draws go to memory or to files, and then the state is stored."""
+        """About half a second's steps of a round, so that a bar moves and an interruption loses little.
+
+        Draws go to memory or to files, and then the state is stored.
+        """
         with self.timer.timing(PHASES[coming.phase]):
-            count = min(self.chunk_size.steps, coming.length - offset)
+            count = min(self.steps, coming.length - offset)
             state, chunks, gradients = self.take_steps(coming, offset, count, state)
             for block, chunk in chunks.items():
-                drawn.add(block, chunk if store is None else store.kept(coming.first_step + offset, block, chunk))
+                kept = chunk if store is None else store.kept(coming.first_step + offset, block, chunk)
+                drawn.chunks[block].append(kept)
             if store is not None:
-                store.store(Progress.within(coming, offset + count), state, drawn.num_chunked)
-        self.chunk_size.learn(count, self.timer.last)
+                store.store(coming, offset + count, state, drawn.num_chunked)
+        if self.chunk_size is None:
+            wanted = count * SECONDS_A_CHUNK / max(self.timer.last, 1e-6)
+            self.steps = int(np.clip(wanted, 1, min(4 * count, self.capacity)))
         self.reporter.advance(count, gradients)
         return state, offset + count
 
@@ -162,7 +164,7 @@ class Work:
         """`count` steps further, of blocks that do not rest; a warm-up round keeps a share of its draws for `adapt`."""
         active, chunks, total = self.blocks.active(coming.is_active), {}, 0
         states, gradients = list(state.states), state.warmup_gradients.copy()
-        tasks = [self.parts[b].standing(at(state.tuning, self.blocks.rows(b)), state.states[b]) for b in active]
+        tasks = [self._block(block, state.tuning, state.states) for block in active]
         steps = lambda block: self.program(block, coming.first_step + offset, count)  # noqa: E731
         for block, (after, buffer) in zip(active, self.runner(steps, tasks), strict=True):
             rows = self.blocks.rows(block)
@@ -177,24 +179,6 @@ class Work:
                 keep(state.kept, rows, draws, offset, coming.length)
                 gradients[rows] += is_active * spent
         return state._replace(states=states, warmup_gradients=gradients), chunks, total
-
-
-def _on_device(block: Batch) -> Batch:
-    """With its targets' data and bases where the steps are computed, as they are the same in every chunk."""
-    return Batch(jax.tree.map(jax.numpy.asarray, block.paths), block.tuning, block.states, block.keys, block.chains)
-
-
-class ChunkSize:
-    """Chunks of about half a second, so that a bar moves and an interruption loses little."""
-
-    def __init__(self, fixed: int | None, capacity: int) -> None:
-        self.fixed, self.capacity = fixed, capacity
-        self.steps = min(fixed or 4, capacity)
-
-    def learn(self, steps: int, seconds: float) -> None:
-        if self.fixed is None:
-            wanted = steps * SECONDS_A_CHUNK / max(seconds, 1e-6)
-            self.steps = int(np.clip(wanted, 1, min(4 * steps, self.capacity)))
 
 
 class Timer:

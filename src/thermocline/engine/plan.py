@@ -1,12 +1,19 @@
 """How long a run is: the first way up the path, warm-up rounds that double, and sampling; and who rests meanwhile."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from functools import partial
+from numbers import Real
+from typing import NamedTuple
 
 import numpy as np
 
+from thermocline.estimators import log_evidence
+from thermocline.estimators.convergence import APPRECIABLE, round_trips, tours
+from thermocline.estimators.stages import has_stages
+from thermocline.methods import Method, Temperatures
 from thermocline.methods.tuning import Tuning
-from thermocline.records import Draws
+from thermocline.records import Draws, Estimate
+from thermocline.support.errors import ThermoclineError
 
 RAMP, WARMUP, SAMPLING = range(3)
 PHASES = ("ramp", "warmup", "sampling")  # as `records.Phases` has them
@@ -14,6 +21,11 @@ SHOWN = ("ramp", "warm-up", "sampling")
 FIRST_ROUND = 16  # steps of the first warm-up round
 MOST_RAMPS = 400  # rounds
 NUM_KEPT = 8  # draws a chain, of a run without warm-up
+TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
+MOST_DRAWS = 2**14  # a chain, for such a run
+FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
+MANY_TOURS, FEWEST_TOURS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
+FAIR_LENGTH = 4000  # draws a chain
 
 
 class Round(NamedTuple):
@@ -39,22 +51,8 @@ class Pace(NamedTuple):
     chunk_size: int | None = None
 
 
-class Plan(Protocol):
-    """Tells a run what to do next, and nothing else does."""
-
-    def next(
-        self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
-    ) -> Round | None:
-        """The round after `before`, or the first; None when the run is over. `draws_of` a target are those so far."""
-        ...
-
-    def total(self, coming: Round) -> int | None:
-        """Steps that a progress bar counts to from the start of this round; None when nobody knows."""
-        ...
-
-
 class RunPlan(NamedTuple):
-    """Warm-up steps, draws, and the rule that may end the sampling of a target early.
+    """Tells a run what to do next: warm-up steps, draws, and the rule that may end the sampling of a target early.
 
     With a `stop` rule, sampling goes on in rounds that double the draws, from `num_draws` up to `most_draws`; the rule
     is asked of every target at their ends only, and a target that has enough rests from there on. A target that is
@@ -70,12 +68,12 @@ class RunPlan(NamedTuple):
     stop: Callable[[int, Draws], bool] | None = None
     is_usable: np.ndarray = np.ones(1, bool)
     is_numbered_apart: bool = False
-    first_step: int = 0
 
     def next(
         self, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws], num_chains: int
     ) -> Round | None:
-        phase, index, step = RAMP, 0, self.first_step
+        """The round after `before`, or the first; None when the run is over. `draws_of` a target are those so far."""
+        phase, index, step = RAMP, 0, 0
         if before is not None:
             phase, index, step = before.phase, before.number + 1, before.end
         if phase == RAMP:
@@ -85,7 +83,7 @@ class RunPlan(NamedTuple):
                 return Round(RAMP, index, step, steps, is_ramping)
             phase, index = WARMUP, 0
             if self.is_numbered_apart and self.num_warmup > 0:
-                step = self.first_step + MOST_RAMPS * steps
+                step = MOST_RAMPS * steps
         everyone = np.ones(len(tuning.step_size), bool)
         if phase == WARMUP:
             lengths = warmup_rounds(self.num_warmup)
@@ -109,6 +107,7 @@ class RunPlan(NamedTuple):
         return Round(SAMPLING, index, step, min(drawn, self.most_draws - drawn), is_active)
 
     def total(self, coming: Round) -> int | None:
+        """Steps that a progress bar counts to from the start of this round; None when nobody knows."""
         if coming.phase == RAMP:
             return None
         return self.num_warmup if coming.phase == WARMUP else coming.length
@@ -136,6 +135,9 @@ class MorePlan(NamedTuple):
         return coming.length
 
 
+Plan = RunPlan | MorePlan
+
+
 def warmup_rounds(num_warmup: int) -> list[int]:
     """Lengths that double from the first; the last takes what is left."""
     lengths, length = [], FIRST_ROUND
@@ -145,3 +147,57 @@ def warmup_rounds(num_warmup: int) -> list[int]:
         num_warmup -= length
         length *= 2
     return lengths
+
+
+class Lengths(NamedTuple):
+    """How many chains, how long, and the rule that may end sampling early."""
+
+    num_chains: int
+    num_warmup: int
+    num_draws: int
+    most_draws: int
+    is_accurate: Callable[[float, Estimate, Draws], bool] | None = None
+
+
+def lengths_of(
+    method: Method, num_chains: int, num_warmup: int, num_draws: int | None, target_error: float | None
+) -> Lengths:
+    """Draws a chain, or a rule that ends the run; a method without evidence has no error to stop by."""
+    if target_error is not None and not method.has_evidence:
+        raise ThermoclineError("target_error is of the log evidence, which this method cannot give; set num_draws.")
+    if method.has_evidence and num_draws is None and target_error is None:
+        target_error = TARGET_ERROR
+    first = method.first_draws if num_draws is None else num_draws
+    needs_trips = method.temperatures is Temperatures.LAW
+    rule = None if target_error is None else partial(is_accurate, target_error, needs_trips)
+    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, rule)
+
+
+def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:
+    """Raise with the reason where an option is none."""
+    if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
+        raise ThermoclineError(f"seed is {seed!r}; give an integer from 0 to 2**32 - 1.")
+    for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_draws", 4)):
+        value = getattr(lengths, name)
+        if not isinstance(value, int | np.integer) or value < least:
+            raise ThermoclineError(f"{name} is {value!r}; give an integer of at least {least}.")
+    if target_error is not None and not (isinstance(target_error, Real) and target_error > 0):
+        raise ThermoclineError(f"target_error is {target_error!r}; give a positive standard error of log Z, or None.")
+    if chunk_size is not None and not (isinstance(chunk_size, int | np.integer) and chunk_size >= 1):
+        raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
+
+
+def is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
+    """The stopping rule: an error below the wanted one, resting on enough round trips and stays to be known.
+
+    Where the base is thin the longest stays hold most of the weight. A short run that has met none of them has a small
+    error and is low (docs/choosing.md).
+    """
+    if (needs_trips or has_stages(draws)) and round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
+        return False
+    estimate = log_evidence(draws, log_zeta, log_support)
+    if estimate.standard_error > target_error:
+        return False
+    share, number = tours(draws, estimate.value - log_zeta) if needs_trips else (0.0, 0.0)
+    is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_TOURS
+    return share < APPRECIABLE or number >= MANY_TOURS or is_fair

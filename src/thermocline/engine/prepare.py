@@ -1,4 +1,4 @@
-"""From what the user gives to a path that chains can start on."""
+"""From a path to what its chains start from: fresh draws of the base, and what they say."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -8,40 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import Base, BaseFit, centres_of, fresh_draws, initial_scale
-from thermocline.engine.batch import Paths, stacked
+from thermocline.bases import centres_of, fresh_draws, initial_scale
+from thermocline.engine.batch import Blocks, Paths, joined, stacked
 from thermocline.movers import Metric, metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Estimate
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.precision import cast, to_numpy
-from thermocline.target import Target, describe
+from thermocline.support.precision import to_numpy
+from thermocline.target import describe
 
 NUM_BASE_DRAWS = 2048
 NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
 CERTAIN = Estimate(0.0, 0.0, np.inf)
-
-
-def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFit:
-    """The base as a fit; one that is a function of the target is run here. Log zeta is NaN where nobody knows it."""
-    if callable(base) and not hasattr(base, "log_density"):
-        base = base(target, seed=seed)
-    fit = base if isinstance(base, BaseFit) else BaseFit(base, float("nan"))
-    density: Any = fit.base
-    if not hasattr(density, "log_density"):
-        raise ThermoclineError(
-            f"the base has no `log_density`: it is of type {type(density).__name__}; give tc.Gaussian(...), "
-            "tc.Base(log_density, sample), or a fit such as tc.fit_laplace."
-        )
-    is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
-    if is_leaf and hasattr(density, "sample"):
-        density = Base(density.log_density, density.sample)  # a class that JAX does not know
-    return fit._replace(base=cast(prepared(density), precision))
-
-
-def prepared(base: Any) -> Any:
-    """A base with all that its density needs at hand, where it can be had; as it is, where not."""
-    return base.prepared() if hasattr(base, "prepared") else base
 
 
 class Prepared(NamedTuple):
@@ -65,11 +43,20 @@ class Prepared(NamedTuple):
         return (self.num_bad == 0) & (self.num_inside > 0)
 
 
-def prepare(keys: jax.Array, paths: Paths, num_chains: int) -> Prepared:
+def prepare(keys: jax.Array, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:
     """Fresh draws of every base, and what they say.
 
-    Where log zeta is NaN, that of importance sampling from the base is used: it need not be good.
+    A block at a time, because width changes rounding, and to hold the draws of one block only.
     """
+    parts = [_prepare_block(keys[rows], paths.take(rows), num_chains) for rows in blocks.all_rows()]
+    if len(parts) == 1:
+        return parts[0]
+    log_zeta = np.concatenate([part.paths.path.log_zeta for part in parts])
+    return Prepared(paths.with_log_zeta(log_zeta), *joined([part[1:] for part in parts]))
+
+
+def _prepare_block(keys: jax.Array, paths: Paths, num_chains: int) -> Prepared:
+    """Where log zeta is NaN, that of importance sampling from the base is used: it need not be good."""
     log_zeta = np.array(np.broadcast_to(paths.path.log_zeta, len(paths)))
     is_known = np.isfinite(log_zeta)
     paths = paths.with_log_zeta(np.where(is_known, log_zeta, np.zeros_like(log_zeta)))
@@ -130,14 +117,15 @@ def count_inside(keys: jax.Array, paths: Paths, first: jax.Array, num_draws: int
     return paths.map(of_target, keys)
 
 
-def count_support(keys: jax.Array, prepared: Prepared) -> np.ndarray:
+def count_support(keys: jax.Array, prepared: Prepared, blocks: Blocks) -> np.ndarray:
     """How many base draws fell on each target's support and of how many; many more where some did not."""
-    num_inside, num_drawn = prepared.num_inside, np.full(len(prepared.paths), NUM_BASE_DRAWS)
-    is_partial = prepared.is_usable & (num_inside < num_drawn)
-    for first in range(0, NUM_SUPPORT_DRAWS if is_partial.any() else 0, NUM_BASE_DRAWS):
-        more = np.asarray(count_inside(keys, prepared.paths, first, NUM_BASE_DRAWS))
-        num_inside, num_drawn = num_inside + is_partial * more, num_drawn + is_partial * NUM_BASE_DRAWS
-    return np.stack([num_inside, num_drawn], axis=1)
+    num_inside, paths = prepared.num_inside, prepared.paths
+    is_partial = prepared.is_usable & (num_inside < NUM_BASE_DRAWS)
+    for rows in blocks.all_rows():
+        for first in range(0, NUM_SUPPORT_DRAWS if is_partial[rows].any() else 0, NUM_BASE_DRAWS):
+            more = np.asarray(count_inside(keys[rows], paths.take(rows), first, NUM_BASE_DRAWS))
+            num_inside[rows] += is_partial[rows] * more
+    return np.stack([num_inside, NUM_BASE_DRAWS + is_partial * NUM_SUPPORT_DRAWS], axis=1)
 
 
 def log_support(support: np.ndarray) -> Estimate:

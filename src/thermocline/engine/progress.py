@@ -1,11 +1,13 @@
 """What people see while a run goes on; silent where nobody watches, and never in the way."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from html import escape
 from typing import Any, Protocol
 
-from thermocline.engine.figures import REFRESH_SECONDS, Answer
-from thermocline.engine.notebook import Line
+REFRESH_SECONDS = 0.5
+Answer = Callable[[], str | None]  # computed only when it is shown
 
 
 class Reporter(Protocol):
@@ -26,12 +28,71 @@ class Silent:
     def close(self) -> None: ...
 
 
-class Live:
-    """A Rich progress bar: phase, rate, time left, running log Z and round trips."""
+class Display:
+    """Where a run stands: phase, share done, rate and running answer, shown now and then."""
+
+    def __init__(self) -> None:
+        self.name, self.total, self.done, self.gradients = "", None, 0, 0
+        self.answer, self.latest = "", lambda: None
+        self.began = self.started = self.answered = self.shown = time.monotonic()
+
+    def phase(self, name: str, total: int | None) -> None:
+        self.name, self.total, self.done, self.gradients = name, total, 0, 0
+        self.started = time.monotonic()
+        self.show()
+
+    def advance(self, num_steps: int, num_gradients: int) -> None:
+        self.done += num_steps
+        self.gradients += num_gradients
+        if time.monotonic() - self.shown >= REFRESH_SECONDS:
+            self.show()
+
+    def figures(self, answer: Answer) -> None:
+        self.latest = answer
+        if time.monotonic() - self.answered >= REFRESH_SECONDS:
+            self.answer = answer() or self.answer
+            self.answered = time.monotonic()
+            self.show()
+
+    def close(self) -> None:
+        self.name, self.total, self.gradients = "done", None, 0
+        self.answer = self.latest() or self.answer
+        self.show()
+
+    @property
+    def rate(self) -> str:
+        spent = max(time.monotonic() - self.started, 1e-9)
+        return f"{self.gradients / spent:,.0f} gradients/s" if self.gradients else ""
+
+    def show(self) -> None:
+        self.shown = time.monotonic()
+
+
+class Line(Display):
+    """In a notebook, a line of HTML without widgets that is replaced as a run goes on."""
+
+    def __init__(self) -> None:
+        from IPython.display import HTML, display
+
+        super().__init__()
+        self.html = HTML
+        self.handle: Any = display(HTML(""), display_id=True)
+
+    def show(self) -> None:
+        super().show()
+        share = f" {min(self.done / self.total, 1.0):.0%}" if self.total else ""
+        seconds = f"{self.shown - self.began:.0f} s"
+        words = " · ".join(part for part in (f"{self.name}{share}", seconds, self.rate, self.answer) if part)
+        self.handle.update(self.html(f"<code>{escape(words)}</code>"))
+
+
+class Live(Display):
+    """In a terminal, a bar of Rich's for each phase, with the time left."""
 
     def __init__(self, console: Any) -> None:
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+        super().__init__()
         self.bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description:<11}"),
@@ -46,37 +107,26 @@ class Live:
             transient=False,
         )
         self.task: Any = None
-        self.started = self.shown = time.monotonic()
-        self.gradients = 0
         self.bar.start()
 
     def phase(self, name: str, total: int | None) -> None:
         self._finish()
-        self.started, self.gradients = time.monotonic(), 0
-        self.task = self.bar.add_task(name, total=total, rate="", answer="")
-
-    def advance(self, num_steps: int, num_gradients: int) -> None:
-        self.gradients += num_gradients
-        rate = self.gradients / max(time.monotonic() - self.started, 1e-9)
-        self.bar.update(self.task, advance=num_steps, rate=f"{rate:,.0f} gradients/s")
-
-    def figures(self, answer: Answer) -> None:
-        if time.monotonic() - self.shown < REFRESH_SECONDS:
-            return
-        found = answer()
-        if found is not None:
-            self.shown = time.monotonic()
-            self.bar.update(self.task, answer=found)
+        self.task, self.answer = self.bar.add_task(name, total=total, rate="", answer=""), ""
+        super().phase(name, total)
 
     def close(self) -> None:
         self._finish()
         self.bar.stop()
 
+    def show(self) -> None:
+        super().show()
+        self.bar.update(self.task, completed=self.done, rate=self.rate, answer=self.answer)
+
     def _finish(self) -> None:
         """The present phase is over, however long it was to be."""
         if self.task is not None:
-            done = self.bar.tasks[-1].completed or 1
-            self.bar.update(self.task, total=done, completed=done)
+            self.show()
+            self.bar.update(self.task, total=self.done or 1, completed=self.done or 1)
 
 
 class Guarded:
@@ -116,8 +166,6 @@ def reporter_for(progress: bool) -> Reporter:
     if not (console.is_terminal or console.is_jupyter):
         return Silent()
     try:
-        if console.is_jupyter:
-            return Guarded(Line())
-        return Guarded(Live(console))
+        return Guarded(Line() if console.is_jupyter else Live(console))
     except Exception:  # noqa: BLE001
         return Silent()

@@ -11,7 +11,7 @@ from thermocline.fits.lock_step import Ending
 from thermocline.fits.path_fit import best_along
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
-from thermocline.records.search import SearchRecord
+from thermocline.records import SearchRecord
 
 FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
 MOST_LOOKS = 2**18

@@ -1,5 +1,6 @@
 """Bidirectional Monte Carlo (Grosse et al. 2015): annealed runs up and back, and log Z between them."""
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -8,29 +9,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
-from thermocline.auto.black_box import find_base
-from thermocline.bases import BaseFit, NormalisedDensity, check_base
-from thermocline.engine.explore import Exploration, Lengths, explore
-from thermocline.engine.prepare import resolve_base
-from thermocline.engine.progress import Reporter, reporter_for
-from thermocline.estimators.batches import Batches, mean_error
-from thermocline.estimators.evidence import relative
+from thermocline.api import base_for
+from thermocline.api_many import sample_many
+from thermocline.bases import BaseFit, NormalisedDensity
+from thermocline.engine.batch import Paths
+from thermocline.engine.explore import Lengths, explore
+from thermocline.engine.progress import reporter_for
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.evaluator import checked_evaluator
 from thermocline.methods import AnnealedImportance
-from thermocline.methods.annealing import anneal_back, at_start, moved
-from thermocline.methods.tuning import Tuning, betas_of
-from thermocline.movers import Keys, Mover
-from thermocline.paths import Path
-from thermocline.records import Estimate
+from thermocline.methods.annealed_importance import check_annealed
+from thermocline.methods.tuning import betas_of
+from thermocline.opinions.reverse import log_mean_back, log_mean_of_independent, reverse_runs
+from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
+from thermocline.results.runs import Runs, weights
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target, dimension
+from thermocline.target import Target
 
-NUM_SPREAD = 8  # moves at the target before a reverse run, so that runs from one exact draw differ from the start
-AT_ONCE = 1024  # reverse runs
+NUM_CHAINS = 4  # that runs up of many targets are spread over
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,35 @@ class Sandwich:
     __repr__ = __str__
 
 
+@dataclass(frozen=True, eq=False)
+class ManySandwiches:
+    """Log Z of every target from both sides, raw log means of weights as in `Sandwich`: bounds, since draws are exact.
+
+    A sum of bounds bounds the sum; its gap says how far the joint log evidence can be off.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    lower_error: np.ndarray
+    upper_error: np.ndarray
+    forward: ManyResults  # the runs up
+    log_weights_reverse: np.ndarray  # (target, run), minus log zeta
+    seconds_reverse: float  # of all targets, with compiling
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Upper less lower of every target, in nats."""
+        return self.upper - self.lower
+
+    def __repr__(self) -> str:
+        sides = (self.lower, self.lower_error), (self.upper, self.upper_error)
+        low, high = (f"{np.sum(side):.3f} ± {np.sqrt(np.sum(error**2)):.3f}" for side, error in sides)
+        return (
+            f"<ManySandwiches of {len(self.lower)} targets: joint log Z between {low} and {high}, stochastic bounds; "
+            f"gap {self.gap.mean():.4f} a target, {self.gap.max():.4f} at most>"
+        )
+
+
 def bidirectional(
     target: Target,
     exact_draws: Any,
@@ -96,111 +125,90 @@ def bidirectional(
     if not (isinstance(num_runs, int | np.integer) and num_runs >= 2):
         raise ThermoclineError(f"num_runs is {num_runs!r}; give an integer of at least 2.")
     chosen = AnnealedImportance() if method is None else method
-    positions, is_exact = _positions(target, exact_draws, num_runs, seed)
+    positions = _positions(target, exact_draws, num_runs, seed)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        target, chosen, positions = cast((target, chosen, positions), precision)
-        fit = _fit(target, base, seed, precision, reporter)
+        target, chosen = cast((target, chosen), precision)
+        fit = base_for(checked_evaluator(target, precision), base, seed, 0.05, reporter)
         num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)
         lengths = Lengths(num_chains, num_warmup, num_runs // num_chains, num_runs // num_chains)
-        explored = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
+        path, up, _, _ = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)
         reporter.phase("reverse runs", None)
-        key = jax.random.fold_in(jax.random.key(seed), 7)
-        log_weights, gradients = reverse_runs(key, explored, chosen.mover, positions)
-    groups = runs_by_draw(np.asarray(positions)) if is_exact else None
-    return _sandwich(explored, log_weights, is_exact, groups, gradients)
-
-
-def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> tuple[np.ndarray, bool]:
-    """Ravelled draws, one for each run, and whether they are exact."""
-    if isinstance(draws, Result):
-        index = systematic_resample(draws.draws.log_weight_target.ravel(), num_runs, seed)
-        return draws.draws.position.reshape(-1, draws.draws.position.shape[-1])[index], False
-    shapes = [np.shape(leaf)[1:] for leaf in jax.tree.leaves(draws) if np.ndim(leaf) > 0]
-    expected = [np.shape(leaf) for leaf in jax.tree.leaves(target.initial_position)]
-    if shapes != expected or jax.tree.structure(draws) != jax.tree.structure(target.initial_position):
-        raise ThermoclineError(
-            f"exact_draws have shapes {shapes} after their leading axis, where the target's positions have {expected}; "
-            "give the PyTree of `initial_position` with one more axis, over draws, in front of every array."
-        )
-    number = len(jax.tree.leaves(draws)[0])
-    flat = [np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)]
-    positions = np.concatenate(flat, axis=1)
-    assert positions.shape[1] == dimension(target)
-    return positions[np.arange(num_runs) * min(number, num_runs) // num_runs], True
-
-
-def _fit(target: Target, base: Any, seed: int, precision: str, reporter: Reporter) -> BaseFit:
-    if base is None:
-        fit = find_base(checked_evaluator(target, precision), seed, 0.05, reporter)
-    else:
-        fit = resolve_base(target, base, seed, precision)
-    fit = fit._replace(base=cast(fit.base, precision))
-    check_base(fit.base, target.initial_position)
-    return fit
-
-
-def reverse_runs(
-    key: jax.Array, explored: Exploration, mover: Mover, positions: jax.Array
-) -> tuple[np.ndarray, int]:
-    """Log weights of runs back to the base, one from each position, with the schedule of the runs up; and gradients."""
-    tuning, parts = explored.outcome.tuning, []
-    for first in range(0, len(positions), AT_ONCE):
-        keys = jax.random.split(jax.random.fold_in(key, first), len(positions[first : first + AT_ONCE]))
-        parts.append(to_numpy(_reverse(keys, explored.path, tuning, mover, positions[first : first + AT_ONCE])))
-    log_weights, gradients = (np.concatenate(leaves) for leaves in zip(*parts, strict=True))
-    return log_weights, int(gradients.sum())
-
-
-@jax.jit
-def _reverse(
-    keys: jax.Array, path: Path, tuning: Tuning, mover: Mover, positions: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    run = lambda key, position: reverse_run(Keys(key, keys[0]), path, tuning, mover, position)  # noqa: E731
-    return jax.vmap(run)(keys, positions)
-
-
-def reverse_run(
-    keys: Keys, path: Path, tuning: Tuning, mover: Mover, position: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The log weight of one run from a draw of the target back to the base, and its gradients."""
-    spread, back = map(Keys, jax.random.split(keys.own), jax.random.split(keys.shared))
-    one = jnp.ones((), position.dtype)
-    step = lambda i, state: moved(spread, path, tuning, mover, one, state, i)  # noqa: E731
-    start = jax.lax.fori_loop(0, NUM_SPREAD, step, at_start(path.evaluate(position)))
-    end = anneal_back(back, path, tuning, mover, betas_of(tuning), start.point)
-    return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
-
-
-def runs_by_draw(positions: np.ndarray) -> Batches | None:
-    """Runs from one draw, side by side, are no more independent than it is; None for a draw each, or a single one."""
-    is_first = np.any(np.diff(positions, axis=0) != 0, axis=1)
-    edges = np.concatenate([[0], 1 + np.flatnonzero(is_first), [len(positions)]])
-    return Batches(edges, 1) if 2 < len(edges) <= len(positions) else None
-
-
-def _sandwich(
-    explored: Exploration, reverse: np.ndarray, is_exact: bool, groups: Batches | None, num_gradients: int
-) -> Sandwich:
-    forward, log_zeta = explored.outcome.draws.log_weight_target, float(explored.path.log_zeta)
-    up, back = log_mean(forward), log_mean(reverse[None], groups)
-    spent = num_gradients + int(explored.outcome.draws.num_gradients.sum()) + explored.outcome.warmup_gradients
+        tuning = jax.tree.map(lambda leaf: leaf[None], up.tuning)
+        starts, mover = jnp.asarray(positions[None], precision), chosen.mover
+        reverse, gradients = reverse_runs(seed, [seed], Paths.of_one(path), tuning, mover, starts)
+    is_bound, log_zeta = not isinstance(exact_draws, Result), float(path.log_zeta)
+    forward = up.draws.log_weight_target
+    below, above = log_mean_of_independent(forward), log_mean_back(reverse, positions, is_bound)
     return Sandwich(
-        up.value + log_zeta,
-        log_zeta - back.value,
-        up.standard_error,
-        back.standard_error,
-        is_exact,
-        len(betas_of(explored.outcome.tuning)),
+        below.value + log_zeta,
+        log_zeta - above.value,
+        below.standard_error,
+        above.standard_error,
+        is_bound,
+        len(betas_of(up.tuning)),
         np.ravel(forward) + log_zeta,
-        reverse - log_zeta,
-        spent,
+        reverse[0] - log_zeta,
+        gradients + int(up.draws.num_gradients.sum()) + up.warmup_gradients,
     )
 
 
-def log_mean(log_weight: np.ndarray, batches: Batches | None = None) -> Estimate:
-    """The raw log of the mean weight, whose bias is what makes it a bound."""
-    weight, value = relative(log_weight)
-    return Estimate(value, *mean_error(weight, batches))
+def bidirectional_many(
+    target: Target,
+    data: Any,
+    exact_draws: Any,
+    *,
+    base: NormalisedDensity | BaseFit | Callable[[Any], NormalisedDensity | BaseFit],
+    method: AnnealedImportance,
+    seed: int = 0,
+    num_runs: int = 16,
+    num_warmup: int = 0,
+    progress: bool = True,
+    precision: str = "float64",
+    group_size: int | None = None,
+) -> ManySandwiches:
+    """Stochastic bounds on the log Z of `target` given each datum, from one exact draw of each.
+
+    `exact_draws` is the target's PyTree with a leading axis over targets. For data simulated from the model it is
+    what they were simulated from. `num_runs` go up from each base and as many back; other arguments are those of
+    `sample_many`. `method` needs its `betas`, or `num_temperatures` and some warm-up for the pilot that places them.
+    """
+    if not (isinstance(num_runs, int | np.integer) and num_runs >= 16 and num_runs % NUM_CHAINS == 0):
+        raise ThermoclineError(f"num_runs is {num_runs!r}; give a multiple of {NUM_CHAINS} of at least 16.")
+    check_annealed(method)
+    forward = sample_many(
+        target,
+        data,
+        base=base,
+        seed=seed,
+        method=method,
+        num_chains=NUM_CHAINS,
+        num_warmup=num_warmup,
+        num_draws=int(num_runs) // NUM_CHAINS,
+        progress=progress,
+        precision=precision,
+        group_size=group_size,
+    )
+    began, runs = time.monotonic(), forward.runs
+    assert isinstance(runs, Runs), "of this session"
+    reverse, log_zeta = np.empty((len(forward), num_runs)), runs.known.log_zeta
+    with computing_in(precision):
+        positions, mover = _one_each(target, cast(exact_draws, precision), len(forward)), cast(method.mover, precision)
+        for targets, seeds, paths, tuning in runs.blocks():
+            starts = positions[np.resize(targets, len(paths))][:, None]
+            starts = np.broadcast_to(starts, (len(paths), num_runs, starts.shape[-1]))
+            log_weights, _ = reverse_runs(seed, seeds, paths, tuning, mover, starts)
+            reverse[targets] = log_weights[: len(targets)]
+    below = [log_mean_of_independent(of_target) for of_target, *_ in weights(runs, forward.index)]
+    above = [log_mean_of_independent(of_target[None]) for of_target in reverse]
+    return ManySandwiches(
+        log_zeta + np.array([side.value for side in below]),
+        log_zeta - np.array([side.value for side in above]),
+        np.array([side.standard_error for side in below]),
+        np.array([side.standard_error for side in above]),
+        forward,
+        reverse - log_zeta[:, None],
+        time.monotonic() - began,
+    )
 
 
 def validate(
@@ -218,9 +226,36 @@ def validate(
     Other options are those of `bidirectional`. This is the paper's device (section 7.4) to see how far
     a base and a schedule can be relied on for real data of the same kind.
     """
-    precision = options.get("precision", "float64")
-    with computing_in(precision):
+    with computing_in(options.get("precision", "float64")):
         position, data = to_numpy(simulate(jax.random.fold_in(jax.random.key(seed), 0x51)))
-    target = target_of_data(data)
     exact = jax.tree.map(lambda leaf: np.asarray(leaf)[None], position)
-    return bidirectional(target, exact, base=base, seed=seed, **options)
+    return bidirectional(target_of_data(data), exact, base=base, seed=seed, **options)
+
+
+def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> np.ndarray:
+    """Ravelled draws, one for each run, those of the same draw side by side; a Result's in the order of drawing."""
+    if isinstance(draws, Result):
+        index = np.sort(systematic_resample(draws.draws.log_weight_target.ravel(), num_runs, seed))
+        return draws.draws.position.reshape(-1, draws.draws.position.shape[-1])[index]
+    shapes = [np.shape(leaf)[1:] for leaf in jax.tree.leaves(draws) if np.ndim(leaf) > 0]
+    expected = [np.shape(leaf) for leaf in jax.tree.leaves(target.initial_position)]
+    if shapes != expected or jax.tree.structure(draws) != jax.tree.structure(target.initial_position):
+        raise ThermoclineError(
+            f"exact_draws have shapes {shapes} after their leading axis, where the target's positions have {expected}; "
+            "give the PyTree of `initial_position` with one more axis, over draws, in front of every array."
+        )
+    number = len(jax.tree.leaves(draws)[0])
+    positions = np.concatenate([np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)], axis=1)
+    return positions[np.arange(num_runs) * min(number, num_runs) // num_runs]
+
+
+def _one_each(target: Target, draws: Any, number: int) -> np.ndarray:
+    """One ravelled position for each target."""
+    wanted = jax.tree.map(lambda leaf: (number, *np.shape(leaf)), target.initial_position)
+    given = jax.tree.map(np.shape, draws)
+    if given != wanted:
+        raise ThermoclineError(
+            f"exact_draws have shapes {given} where {wanted} are needed: the target's PyTree with a leading axis "
+            "over targets, one exact draw of each."
+        )
+    return np.asarray(jax.vmap(lambda draw: ravel_pytree(draw)[0])(draws))

@@ -1,13 +1,9 @@
 """Records: what flows from room to room, typed; NumPy arrays and plain values, no behaviour but their own reading."""
 
-from thermocline.records.base_draws import BaseDraws
-from thermocline.records.cost import Cost, Phases
-from thermocline.records.draws import Draw, Draws, restored
-from thermocline.records.estimate import Estimate
-from thermocline.records.modes import Mode, ModeTable, TailIndex
-from thermocline.records.run_info import AxisLabels, Fingerprint, RunInfo
-from thermocline.records.search import SearchRecord
-from thermocline.records.weighted_draws import WeightedDraws
+from thermocline.records.draws import BaseDraws, Draw, Draws, WeightedDraws, restored
+from thermocline.records.estimate import Estimate, sum_of
+from thermocline.records.modes import Mode, ModeTable, SearchRecord, TailIndex
+from thermocline.records.run_info import AxisLabels, Cost, Fingerprint, Phases, RunInfo
 
 __all__ = [
     "AxisLabels",
@@ -25,4 +21,5 @@ __all__ = [
     "TailIndex",
     "WeightedDraws",
     "restored",
+    "sum_of",
 ]

@@ -1,5 +1,6 @@
-"""The one record that every method returns."""
+"""Draws: what every method returns, exact ones of the base, and weighted ones that fits learn from."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,3 +39,26 @@ def restored(stored: dict[str, Any]) -> Draws:
     missing = {name: value for name, value in Draws._field_defaults.items() if name not in stored}
     shape = draws.log_ratio.shape
     return draws._replace(**{name: np.zeros((*shape, *value.shape), value.dtype) for name, value in missing.items()})
+
+
+class BaseDraws(NamedTuple):
+    """Fresh exact draws of the base, and its moments where it states them."""
+
+    position: np.ndarray
+    log_ratio: np.ndarray
+    mean: np.ndarray | None
+    variance: np.ndarray | None
+
+
+class WeightedDraws(NamedTuple):
+    """Ravelled positions, one a row; weights that sum to one; the way back to a PyTree; log Z where it is known."""
+
+    position: np.ndarray
+    weight: np.ndarray
+    unravel: Callable[[Any], Any]
+    log_evidence: float | None
+
+    @property
+    def num_effective(self) -> float:
+        """Kish's effective number of draws."""
+        return float(1 / np.sum(self.weight**2))

@@ -34,15 +34,11 @@ class Estimate:
         return _plain(np.sign(t) * -special.ndtri_exp(log_tail))
 
     def __add__(self, other: "Estimate | float") -> "Estimate":
-        """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
+        """The sum of independent estimates, or of one and a number."""
         if not isinstance(other, Estimate):
             return Estimate(self.value + other, self.standard_error, self.dof)
-        pair = (self.standard_error, self.dof), (other.standard_error, other.dof)
-        total = sum(np.square(error) for error, _ in pair)
-        shares = np.asarray(sum(np.square(error) ** 2 / np.maximum(dof, 1) for error, dof in pair))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            dof = np.where(shares > 0, total**2 / shares, np.inf)
-        return Estimate(self.value + other.value, _plain(np.sqrt(total)), _plain(dof))
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return sum_of(Estimate(*(np.stack(np.broadcast_arrays(*pair)) for pair in pairs)))
 
     def __str__(self) -> str:
         if np.ndim(self.value):
@@ -56,6 +52,15 @@ class Estimate:
             return f"{self.value:.8g} ± {self.standard_error:.1e}"
         digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 8))
         return f"{self.value:.{digits}f} ± {self.standard_error:.{digits}f}"
+
+
+def sum_of(estimates: Estimate) -> Estimate:
+    """The sum of independent estimates, over a leading axis; degrees of freedom by Welch and Satterthwaite."""
+    variances = np.square(estimates.standard_error)
+    total, shares = variances.sum(axis=0), np.sum(variances**2 / np.maximum(estimates.dof, 1), axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        dof = np.where(shares > 0, total**2 / shares, np.inf)
+    return Estimate(_plain(np.sum(estimates.value, axis=0)), _plain(np.sqrt(total)), _plain(dof))
 
 
 def _plain(value: Any) -> Any:

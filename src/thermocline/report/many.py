@@ -6,26 +6,21 @@ from typing import Any
 import numpy as np
 
 from thermocline.checks import Check
-from thermocline.records import Estimate
+from thermocline.records import Estimate, sum_of
 from thermocline.report.drawing import FAINT, TARGET, drawing, figure
 from thermocline.report.page import Figure, write_page
 from thermocline.report.page import Section as PageSection
 from thermocline.report.summary import MEANING, checks_table
 from thermocline.results.many import ManyResults
-from thermocline.support.tables import Section, html_of, sections_text
+from thermocline.support.tables import Section
 
 MOST_TARGETS = 10
 RANKS = {"failed": 0, "suspect": 1, "ok": 2}
 
 
-def summary_text(results: ManyResults) -> str:
-    """The summary as plain text, without colour codes, whatever the terminal."""
-    return sections_text(_sections(results))
-
-
-def summary_html(results: ManyResults) -> str:
-    """The summary as a piece of HTML that needs nothing from outside."""
-    return html_of(*_sections(results))
+def tables(results: ManyResults) -> list[Section]:
+    """All that the summary says, in order."""
+    return [_answer(results), _run(results), _worst(results), checks_table(results.checks)]
 
 
 def write_many(results: ManyResults, path: str | Path) -> Path:
@@ -89,10 +84,6 @@ def as_dict(results: ManyResults) -> dict[str, Any]:
     }
 
 
-def _sections(results: ManyResults) -> list[Section]:
-    return [_answer(results), _run(results), _worst(results), checks_table(results.checks)]
-
-
 def _answer(results: ManyResults) -> Section:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in results.verdict_counts.items())
     rows = [
@@ -107,7 +98,8 @@ def _answer(results: ManyResults) -> Section:
         rows.append(("joint log Z", _with_interval(joint)))
     else:
         rows.append(("joint log Z", f"unknown, for {np.sum(~usable)} of the targets could not be sampled"))
-        rows.append(("", f"{_with_interval(_of(results, usable))} without them"))
+        rest = sum_of(Estimate(*(column[usable] for column in vars(each).values())))
+        rows.append(("", f"{_with_interval(rest)} without them"))
     errors = each.standard_error[usable]
     rows.append(
         ("each log Z", f"mean {each.value[usable].mean():.6g}, errors {errors.min():.2g} to {errors.max():.2g}")
@@ -115,12 +107,6 @@ def _answer(results: ManyResults) -> Section:
     if results.bias is not None and usable.all():
         rows.append(("bias", f"{results.bias} in the joint log Z, as estimates from halves of the draws show it"))
     return Section("", (), rows)
-
-
-def _of(results: ManyResults, chosen: np.ndarray) -> Estimate:
-    joint = results[chosen].log_evidence
-    assert joint is not None, "a subset has evidence where the whole has"
-    return joint
 
 
 def _with_interval(joint: Estimate) -> str:

@@ -8,12 +8,13 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
+from thermocline.estimators.resampling import systematic_resample
 from thermocline.methods import Method, describe_method, method_fingerprint
-from thermocline.paths import Path, as_stored
+from thermocline.paths import as_stored
 from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
-from thermocline.results.pointwise import pointwise
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
@@ -21,22 +22,29 @@ from thermocline.support.precision import to_numpy
 from thermocline.target import Labels, Target, leaf_name
 
 NOTHING = Cost(Phases(), Phases())
+MOST_NUMBERS = 2**23  # log likelihoods kept, over all draws and observations; longer runs are thinned evenly
+AT_ONCE = 2**10  # draws at which they are computed
 
 
-def run_fingerprint(path: Path, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
-    """Short hashes of all that decides the draws."""
-    position = path.target.initial_position
+def run_fingerprint(paths: Paths, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
+    """Short hashes of all that decides the draws; bases of many targets are known by their arrays."""
+    path, position = paths.one(0), paths.one(0).target.initial_position
+    base, log_zeta = fingerprint.of_arrays(paths.path.base), fingerprint.of_arrays(paths.path.log_zeta)
+    num_devices = jax.device_count()
+    if paths.is_single:
+        draws = fingerprint.of_function(path.base.sample, jax.random.key(0))
+        base = fingerprint.of_function(path.base.log_density, position) + draws
+        log_zeta, num_devices = repr(float(path.log_zeta)), chain_mesh(num_chains, path).size
     return Fingerprint(
         target=fingerprint.of_function(lambda target, position: target(position), path.target, position),
-        data=fingerprint.of_arrays(path.target.data),
-        base=fingerprint.of_function(path.base.log_density, position)
-        + fingerprint.of_function(path.base.sample, jax.random.key(0)),
-        log_zeta=repr(float(path.log_zeta)),
+        data=fingerprint.of_arrays(paths.path.target.data),
+        base=base,
+        log_zeta=log_zeta,
         method=method_fingerprint(method),
         seed=str(seed),
         number_of_chains=str(num_chains),
         precision=precision,
-        number_of_devices=str(chain_mesh(num_chains, path).size),
+        number_of_devices=str(num_devices),
         version=version("thermocline"),
     )
 
@@ -69,7 +77,7 @@ def assemble(
         seed=int(seed),
         method=describe_method(method),
         precision=precision,
-        fingerprint=run_fingerprint(path, method, seed, num_chains, precision),
+        fingerprint=run_fingerprint(Paths.of_one(path), method, seed, num_chains, precision),
         versions={name: version(name) for name in ("thermocline", "jax", "numpy")},
         cost=Cost(outcome.seconds, evaluations) + around,
         notes=notes,
@@ -144,3 +152,41 @@ def _template(tree: Any) -> Any:
         return all(is_plain(item) for item in items)
 
     return named if is_plain(named) else {name: name for name in _by_name(tree)}
+
+
+def resampled_in_order(result: Result, length: int | None = None) -> np.ndarray:
+    """Indices (chain, draw) into the pooled draws, each as often as its weight says, in the order of drawing.
+
+    In random order draws would look independent, and chains that disagree would look alike. -1, where a target could
+    not be sampled and there are no weights.
+    """
+    log_weight = result.draws.log_weight_target
+    shape = len(log_weight), log_weight.shape[1] if length is None else length
+    if not np.isfinite(log_weight).any():
+        return np.full(shape, -1)
+    return np.sort(systematic_resample(log_weight.ravel(), shape[0] * shape[1], seed=0)).reshape(shape)
+
+
+def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
+    """Log likelihoods of single observations, which leave-one-out needs, where the front end has them.
+
+    By name, (chain, draw, ...), at evenly spaced draws of the equally weighted posterior.
+    """
+    if target.log_likelihood is None:
+        return {}
+    index = resampled_in_order(result)
+    positions = result.draws.position.reshape(-1, result.draws.position.shape[-1])
+    shapes = jax.eval_shape(_log_likelihoods, target, positions[:1])
+    size = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
+    index = index[:, :: -(-index.size * size // MOST_NUMBERS)]
+    rows = np.resize(index.ravel(), -(-index.size // AT_ONCE) * AT_ONCE)  # one size, one program
+    parts = [to_numpy(_log_likelihoods(target, positions[group])) for group in np.split(rows, len(rows) // AT_ONCE)]
+    joined = {name: np.concatenate([part[name] for part in parts])[: index.size] for name in parts[0]}
+    return {name: values.reshape(*index.shape, *values.shape[1:]) for name, values in joined.items()}
+
+
+@jax.jit
+def _log_likelihoods(target: Target, positions: jax.Array) -> dict[str, Any]:
+    log_likelihood, unravel = target.log_likelihood, ravel_pytree(target.initial_position)[1]
+    assert log_likelihood is not None
+    return jax.vmap(lambda position: log_likelihood(unravel(position), target.data))(positions)

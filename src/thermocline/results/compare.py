@@ -34,7 +34,9 @@ def compare(
         if reason not in despite:
             raise ThermoclineError(f"{sentence} To compare all the same: despite={reason!r}.")
     evidences = {name: result.log_evidence for name, result in results.items() if result.log_evidence is not None}
-    notes = [f"Compared although: {sentence}" for sentence in against.values()] + _unchecked(results)
+    notes = [f"Compared although: {sentence}" for sentence in against.values()]
+    if all(result.info.observations == fingerprint.of_arrays(None) for result in results.values()):
+        notes.append("The targets were given no data, so it could not be checked that they are about the same.")
     return Comparison(evidences, _log_weights(list(results), prior), tuple(notes))
 
 
@@ -54,7 +56,8 @@ class Comparison:
     def log_bayes_factor(self, model: str, other: str) -> Estimate:
         """Log Z of `model` less that of `other`."""
         first, second = (self._evidence(name) for name in (model, other))
-        return Estimate(0.0, 0.0, np.inf) if model == other else first + _negative(second)
+        less = Estimate(-second.value, second.standard_error, second.dof)
+        return Estimate(0.0, 0.0, np.inf) if model == other else first + less
 
     def log_odds(self, model: str) -> Estimate:
         """Log of the model's posterior probability over that of all others together.
@@ -125,17 +128,10 @@ class Comparison:
         best = self.ranking[0]
         rows = []
         for name in self.ranking:
+            factor = "best" if name == best else str(self.log_bayes_factor(name, best))
+            prior, probability = f"{np.exp(self.log_prior[name]):.3g}", f"{self.probability(name).value:.3g}"
             low, high = self.probability_interval(name)
-            rows.append(
-                (
-                    name,
-                    str(self.log_evidences[name]),
-                    "best" if name == best else str(self.log_bayes_factor(name, best)),
-                    f"{np.exp(self.log_prior[name]):.3g}",
-                    f"{self.probability(name).value:.3g}",
-                    f"{low:.3g} to {high:.3g}",
-                )
-            )
+            rows.append((name, str(self.log_evidences[name]), factor, prior, probability, f"{low:.3g} to {high:.3g}"))
         columns = ("model", "log Z", "log Bayes factor", "prior", "probability", "95% interval")
         return Section("Models", columns, rows, self.notes)
 
@@ -152,7 +148,7 @@ def objections(results: Mapping[str, Result]) -> dict[str, str]:
     doubtful = [f"{name} ({verdict})" for name, verdict in verdicts.items() if verdict != "ok"]
     if doubtful:
         found["verdict"] = f"the verdict is not ok for {', '.join(doubtful)}; see result.checks."
-    if len({_data_of(result) for result in results.values()}) > 1:
+    if len({result.info.observations for result in results.values()}) > 1:
         found["data"] = (
             f"the data of {', '.join(results)} are not the same, and evidences of different data cannot be compared."
         )
@@ -183,18 +179,3 @@ def _log_weights(names: list[str], prior: Mapping[str, float] | None) -> dict[st
             raise ThermoclineError(f"the prior weight of {name} is {weight}; give a positive number, or leave it out.")
     total = sum(weights.values())
     return {name: float(np.log(weights[name] / total)) for name in names}
-
-
-def _data_of(result: Result) -> str:
-    return result.info.observations
-
-
-def _unchecked(results: Mapping[str, Result]) -> list[str]:
-    """Targets whose data are inside their functions cannot be told apart by them."""
-    if all(_data_of(result) == fingerprint.of_arrays(None) for result in results.values()):
-        return ["The targets were given no data, so it could not be checked that they are about the same."]
-    return []
-
-
-def _negative(estimate: Estimate) -> Estimate:
-    return Estimate(-estimate.value, estimate.standard_error, estimate.dof)

@@ -1,8 +1,7 @@
-"""Results for other tools: netCDF files, and ArviZ of both generations (the only file that knows it)."""
+"""Results of one target or of many for ArviZ, of both its generations (the only file that knows it)."""
 
 import re
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +9,15 @@ import numpy as np
 from thermocline.estimators import expectation
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
 from thermocline.records import AxisLabels
-from thermocline.results import storage
+from thermocline.results.assemble import resampled_in_order
+from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
+from thermocline.results.runs import DROPPED, stacked
+from thermocline.support.errors import ThermoclineError
 
 if TYPE_CHECKING:
     import xarray
 
-FORMAT = 1  # of the file's header; raised when older readers could not understand it
 DIAGNOSTICS = ("mean", "standard_error", "ess", "r_hat")
 STATISTICS = {  # ArviZ's name: ours
     "acceptance_rate": "acceptance",
@@ -29,86 +30,74 @@ STATISTICS = {  # ArviZ's name: ours
 UNSAFE = re.compile(r"[/\x00-\x1f\x7f]|^\W|\s$|(?<=_dim)_(?=\d+$)")
 
 
-def save(result: Result, path: str | Path) -> None:
-    """Write the whole result as netCDF: what ArviZ shows, and what it takes to go on with the run."""
-    import xarray
-
-    arrays: dict[str, np.ndarray] = {}
-    run = {
-        "law": result.law,
-        "schedule": result.schedule,
-        "base_draws": tuple(result.base_draws),
-        "continuation": tuple(result.continuation),
-        "mode_table": result.mode_table,
-        "mode_locations": result.mode_locations,
-        "log_likelihood": result.log_likelihood,
-    }
-    header = {
-        "format": FORMAT,
-        "version": version("thermocline"),
-        "names": {"parameters": stored_names(result.parameters), "unconstrained": stored_names(result.unconstrained)},
-        "template": storage.encode(result.template, arrays),
-        "log_zeta": result.log_zeta,
-        "log_support": [result.log_support.value, result.log_support.standard_error, result.log_support.dof],
-        "info": storage.encode(result.info, arrays),
-        "run": storage.encode(run, arrays),
-    }
-    groups = arviz_groups(result) | {
-        "unconstrained": by_chain(result.unconstrained),
-        "thermocline": xarray.Dataset({name: (own_dims(name, values), values) for name, values in arrays.items()}),
-    }
-    storage.write_groups(path, groups, _attributes(result) | {"thermocline": storage.to_json(header)})
-
-
-def to_arviz(result: Result) -> Any:
+def to_arviz(results: Result | ManyResults) -> Any:
     """InferenceData for ArviZ before version 1, an xarray DataTree from there on; the same groups in both."""
     import arviz
 
     if int(arviz.__version__.split(".")[0]) >= 1:
-        return data_tree(result)
-    groups: dict[str, Any] = dict(arviz_groups(result))
-    return arviz.InferenceData(attrs=_attributes(result), **groups)
+        return data_tree(results)
+    groups: dict[str, Any] = arviz_groups(results, results_of(results))
+    return arviz.InferenceData(attrs=attributes_of(results), **groups)
 
 
-def data_tree(result: Result) -> "xarray.DataTree":
+def data_tree(results: Result | ManyResults) -> "xarray.DataTree":
     """The groups of `arviz_groups` as one tree: what ArviZ 1 calls its inference data."""
     import xarray
 
-    tree = xarray.DataTree.from_dict(arviz_groups(result))
-    tree.attrs.update(_attributes(result))
+    tree = xarray.DataTree.from_dict(arviz_groups(results, results_of(results)))
+    tree.attrs.update(attributes_of(results))
     return tree
 
 
-def arviz_groups(result: Result) -> "dict[str, xarray.Dataset]":
+def results_of(results: Result | ManyResults) -> list[Result]:
+    """Each by itself, with its draws of the parameters."""
+    if isinstance(results, Result):
+        return [results]
+    if not results.runs.settings.has_positions:
+        raise ThermoclineError(DROPPED)
+    return list(results)
+
+
+def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str, xarray.Dataset]":
     """Equally weighted draws as ArviZ expects them, beside the weighted draws that they were made from.
 
     `posterior` and `sample_stats` belong together, draw by draw; so do `weighted_posterior` and `draws`, which are
     as the run left them. `diagnostics` holds the weighted effective sizes and R-hat: ArviZ's own see
-    the repetitions that resampling makes, and mislead.
+    the repetitions that resampling makes, and mislead. Many targets have a dimension `target` in front, and a row
+    each in `evidence`. Their equally weighted draws are as many as the longest run has; weighted ones are as they were
+    drawn, and where a target has fewer than others the rest is NaN.
     """
-    index = resampled_in_order(result)
-    stats = {name: getattr(result.draws, ours) for name, ours in STATISTICS.items()}
-    labels = result.info.labels
-    pointwise = {"log_likelihood": by_chain(result.log_likelihood, labels)} if result.log_likelihood else {}
-    return {
-        "posterior": by_chain({name: _taken(values, index) for name, values in result.parameters.items()}, labels),
-        "sample_stats": by_chain({name: _taken(values, index) for name, values in stats.items()}),
-        "weighted_posterior": by_chain(result.parameters, labels),
-        "draws": by_chain({name: leaf for name, leaf in result.draws._asdict().items() if leaf.size}),
-        "diagnostics": _diagnostics(result),
-        **pointwise,
+    labels, targets = each[0].info.labels, None if isinstance(results, Result) else results.index
+    length = max(result.draws.log_ratio.shape[1] for result in each)
+    index = [resampled_in_order(result, length) for result in each]
+    pairs = list(zip(each, index, strict=True))
+    posterior = [_taken(result.parameters, own) for result, own in pairs]
+    statistics = [
+        _taken({name: getattr(result.draws, ours) for name, ours in STATISTICS.items()}, own) for result, own in pairs
+    ]
+    draws = [{name: leaf for name, leaf in result.draws._asdict().items() if leaf.size} for result in each]
+    groups = {
+        "posterior": dataset(posterior, targets, labels),
+        "sample_stats": dataset(statistics, targets),
+        "weighted_posterior": dataset([result.parameters for result in each], targets, labels),
+        "draws": dataset(draws, targets),
     }
+    if not isinstance(results, Result):
+        return groups | {"evidence": _evidence(results)}
+    if results.log_likelihood:
+        groups["log_likelihood"] = dataset([results.log_likelihood], None, labels)
+    return groups | {"diagnostics": _diagnostics(results)}
 
 
-def resampled_in_order(result: Result) -> np.ndarray:
-    """Indices (chain, draw) into the pooled draws, each as often as its weight says, in the order of drawing.
+def _evidence(results: ManyResults) -> "xarray.Dataset":
+    import xarray
 
-    In random order draws would look independent, and chains that disagree would look alike.
-    """
-    from thermocline.results.result import systematic_resample
-
-    log_weight = result.draws.log_weight_target
-    return np.sort(systematic_resample(log_weight.ravel(), log_weight.size, seed=0)).reshape(log_weight.shape)
+    rows = {"verdict": np.array(results.verdicts, str), "num_draws": results.runs.known.num_draws[results.index]}
+    if results.log_evidences is not None:
+        rows |= {f"log_evidence_{name}": column for name, column in vars(results.log_evidences).items()}
+    return xarray.Dataset(
+        {name: ("target", column) for name, column in rows.items()}, coords={"target": results.index}
+    )
 
 
 def stored_names(names: Any) -> dict[str, str]:
@@ -123,29 +112,36 @@ def stored_names(names: Any) -> dict[str, str]:
     return stored
 
 
-def _taken(values: np.ndarray, index: np.ndarray) -> np.ndarray:
-    return values.reshape(-1, *values.shape[2:])[index]
+def _taken(variables: dict[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarray]:
+    """Variables at some of the pooled draws; NaN, where there is nothing to take."""
+    taken = {name: values.reshape(-1, *values.shape[2:])[index] for name, values in variables.items()}
+    return taken if index.min() >= 0 else {name: values * np.nan for name, values in taken.items()}
 
 
-def by_chain(variables: dict[str, np.ndarray], labels: AxisLabels | None = None) -> "xarray.Dataset":
-    """Variables with leading axes (chain, draw), under names that can be stored; `long_name` keeps the true one.
+def dataset(
+    each: list[dict[str, np.ndarray]], targets: np.ndarray | None = None, labels: AxisLabels | None = None
+) -> "xarray.Dataset":
+    """Variables (chain, draw) of each target under names that can be stored; `long_name` keeps the true one.
 
-    `labels` gives dims and coords that the front end knows.
+    Without `targets` there is one, and no dimension over them. `labels` gives dims and coords that the front end knows.
     """
     import xarray
 
-    stored = stored_names(variables)
-    chains, draws = next(iter(variables.values())).shape[:2]
-    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
-    given, sizes, arrays = labels or AxisLabels(), {"chain": -1, "draw": -1}, {}
-    for name, values in variables.items():
+    longest = max(each, key=lambda named: next(iter(named.values())).shape[1])
+    stored, leading = stored_names(longest), ("chain", "draw") if targets is None else ("target", "chain", "draw")
+    chains, draws = next(iter(longest.values())).shape[:2]
+    coords: dict[str, Any] = {} if targets is None else {"target": targets}
+    coords |= {"chain": np.arange(chains), "draw": np.arange(draws)}
+    given, sizes, arrays = labels or AxisLabels(), dict.fromkeys(leading, -1), {}
+    for name, values in longest.items():
         dims = own_dims(stored[name], values[0, 0])
         wanted = tuple(given.dims.get(name, ()))
         if _are_usable(wanted, values.shape[2:], sizes, stored):
             dims = wanted
             sizes |= dict(zip(wanted, values.shape[2:], strict=True))
             coords |= {dim: given.coords[dim] for dim in dims if len(given.coords.get(dim, ())) == sizes[dim]}
-        arrays[stored[name]] = ("chain", "draw", *dims), values, {"long_name": name}
+        whole = values if targets is None else stacked([named[name] for named in each])
+        arrays[stored[name]] = (*leading, *dims), whole, {"long_name": name}
     return xarray.Dataset(arrays, coords=coords)
 
 
@@ -160,39 +156,26 @@ def _diagnostics(result: Result) -> "xarray.Dataset":
     """Every component's weighted mean with its error, effective size and R-hat, along one dimension."""
     import xarray
 
-    stored = stored_names(result.parameters)
-    variables = {}
+    stored, variables, log_weight = stored_names(result.parameters), {}, result.draws.log_weight_target
     for name, values in result.parameters.items():
         table = np.empty((len(DIAGNOSTICS), *values.shape[2:]))
         for place in np.ndindex(values.shape[2:]):
-            table[(slice(None), *place)] = _diagnosed(values[(..., *place)], result.draws.log_weight_target)
+            own = values[(..., *place)].astype(float)
+            mean, agreement = expectation(own, log_weight), r_hat(pseudo_values(own, log_weight))
+            found = mean.value, mean.standard_error, effective_size(own, log_weight), agreement
+            table[(slice(None), *place)] = found
         dims = "diagnostic", *own_dims(stored[name], table[0])
         variables[stored[name]] = dims, table, {"long_name": name}
     return xarray.Dataset(variables, coords={"diagnostic": list(DIAGNOSTICS)})
-
-
-def _diagnosed(values: np.ndarray, log_weight: np.ndarray) -> tuple[float, float, float, float]:
-    """Mean, its standard error, effective size and R-hat of one weighted component."""
-    values = values.astype(float)
-    mean = expectation(values, log_weight)
-    agreement = r_hat(pseudo_values(values, log_weight))
-    return mean.value, mean.standard_error, effective_size(values, log_weight), agreement
 
 
 def own_dims(name: str, values: np.ndarray) -> tuple[str, ...]:
     return tuple(f"{name}_dim_{axis}" for axis in range(np.ndim(values)))
 
 
-def _attributes(result: Result) -> dict[str, Any]:
+def attributes_of(results: Result | ManyResults) -> dict[str, Any]:
     """What a reader without thermocline should see first."""
-    attributes = {
-        "inference_library": "thermocline",
-        "inference_library_version": version("thermocline"),
-        "verdict": result.verdict,
-    }
-    if result.log_evidence is not None:
-        attributes |= {
-            "log_evidence": result.log_evidence.value,
-            "log_evidence_standard_error": result.log_evidence.standard_error,
-        }
-    return attributes
+    library = {"inference_library": "thermocline", "inference_library_version": version("thermocline")}
+    joint = results.log_evidence
+    answer = {} if joint is None else {"log_evidence": joint.value, "log_evidence_standard_error": joint.standard_error}
+    return {**library, "verdict": results.verdict, **answer}

@@ -13,12 +13,12 @@ import numpy as np
 from thermocline.checks import Check, Verdict, verdict_of
 from thermocline.checks.many import check_sum, check_targets
 from thermocline.engine.prepare import log_support
-from thermocline.estimators.batches import batches_of_groups
 from thermocline.estimators.evidence import log_ratio
-from thermocline.records import Estimate
-from thermocline.results.result import Result
+from thermocline.records import Estimate, sum_of
+from thermocline.results.result import Result, known_batches
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
 from thermocline.support.optional import require
+from thermocline.support.tables import html_of, sections_text
 
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
 
@@ -48,7 +48,11 @@ class ManyResults:
         if isinstance(place, int | np.integer):
             if not -len(self) <= place < len(self):
                 raise IndexError(f"there are {len(self)} targets; {place} is not one of them.")
-            return self._result(int(place) % len(self))
+            index = int(self.index[place])
+            result = self.runs.result(index)
+            if index in self.known_checks:
+                result.__dict__["checks"] = self.known_checks[index]  # where a cached property keeps its value
+            return result
         chosen = place if isinstance(place, slice) else np.asarray(place, None if len(place) else int)
         return replace(self, index=self.index[chosen])
 
@@ -118,14 +122,14 @@ class ManyResults:
 
     def summary(self) -> str:
         """The joint answer, what it rests on, and the worst targets by index, as a table for people."""
-        from thermocline.report.many import summary_text
+        from thermocline.report.many import tables
 
-        return summary_text(self)
+        return sections_text(tables(self))
 
     def _repr_html_(self) -> str:
-        from thermocline.report.many import summary_html
+        from thermocline.report.many import tables
 
-        return summary_html(self)
+        return html_of(*tables(self))
 
     def report(self, path: str | FilePath = "report.html") -> FilePath:
         """Write one self-contained page for people: the joint answer, whether to trust it, the worst targets."""
@@ -136,13 +140,13 @@ class ManyResults:
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ, with a leading dimension over targets."""
-        from thermocline.results.many_file import to_arviz
+        from thermocline.results.export import to_arviz
 
         return to_arviz(self)
 
     def save(self, path: str | FilePath) -> None:
         """Write a netCDF file that `tc.load`, xarray and ArviZ open, with a leading dimension over targets."""
-        from thermocline.results.many_file import save
+        from thermocline.results.files import save
 
         save(self, path)
 
@@ -165,31 +169,9 @@ class ManyResults:
             half = own[0].shape[1] // 2
             added = log_support(known.support[target]) + float(known.log_zeta[target])
             parts = slice(None), slice(half), slice(half, None)
-            each = [self._log_ratio([leaf[:, part] for leaf in own]) + added for part in parts]
-            rows.append([(one.value, one.standard_error, one.dof) for one in each])
+            for part in parts:
+                draws: Any = SimpleNamespace(**{name: leaf[:, part] for name, leaf in zip(WEIGHTS, own, strict=True)})
+                batches = known_batches(draws.log_weight_target.shape, self.runs.group)
+                rows.append(list(vars(log_ratio(draws, batches) + added).values()))
         table = np.array(rows).reshape(-1, 3, 3)
-        first, second, third = (Estimate(*table[:, k].T) for k in range(3))
-        return first, second, third
-
-    def _log_ratio(self, weights: list[np.ndarray]) -> Estimate:
-        """As a Result has it, from log weights (chain, draw)."""
-        draws: Any = SimpleNamespace(**dict(zip(WEIGHTS, weights, strict=True)))
-        (num_chains, num_draws), group = weights[0].shape, self.runs.group
-        batches = batches_of_groups(num_chains, num_draws, group) if group else None
-        return log_ratio(draws, batches)
-
-    def _result(self, place: int) -> Result:
-        """The Result as `tc.sample` assembles it; without parameters where their draws were not kept."""
-        index = int(self.index[place])
-        result = self.runs.result(index)
-        if index in self.known_checks:
-            result.__dict__["checks"] = self.known_checks[index]  # where a cached property keeps its value
-        return result
-
-
-def sum_of(estimates: Estimate) -> Estimate:
-    """The sum of independent estimates; degrees of freedom by Welch and Satterthwaite."""
-    variances = np.asarray(estimates.standard_error) ** 2
-    shares = np.sum(variances**2 / np.maximum(estimates.dof, 1))
-    dof = variances.sum() ** 2 / shares if shares != 0 else np.inf
-    return Estimate(float(np.sum(estimates.value)), float(np.sqrt(variances.sum())), float(dof))
+        return Estimate(*table[:, 0].T), Estimate(*table[:, 1].T), Estimate(*table[:, 2].T)

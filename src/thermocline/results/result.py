@@ -68,7 +68,7 @@ class Result:
 
     def expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
-        weights = self._log_weight, self._batches
+        weights = self.draws.log_weight_target, self._batches
         return self._elementwise(lambda values: estimators.expectation(values, *weights), function)
 
     def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
@@ -80,9 +80,8 @@ class Result:
         """Quantile of function(draw) under the target."""
         if not 0 < probability < 1:
             raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
-        return self._elementwise(
-            lambda values: estimators.quantile(values, self._log_weight, probability, self._batches), function
-        )
+        options = self.draws.log_weight_target, probability, self._batches
+        return self._elementwise(lambda values: estimators.quantile(values, *options), function)
 
     def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
         """Central interval of function(draw) under the target; each end has its own error."""
@@ -93,7 +92,7 @@ class Result:
         """Equally weighted draws of the target by name: systematic resampling of all chains together."""
         if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
             raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
-        index = systematic_resample(self._log_weight.ravel(), num_draws, seed)
+        index = systematic_resample(self.draws.log_weight_target.ravel(), num_draws, seed)
         return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
 
     def log_partition(self, betas: Any) -> Curve:
@@ -174,7 +173,7 @@ class Result:
 
     def save(self, path: str | FilePath) -> None:
         """Write a netCDF file that `tc.load`, xarray and ArviZ open."""
-        from thermocline.results.export import save
+        from thermocline.results.files import save
 
         save(self, path)
 
@@ -194,14 +193,9 @@ class Result:
         return self.info.caveats
 
     @property
-    def _log_weight(self) -> np.ndarray:
-        return self.draws.log_weight_target
-
-    @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
-        shape, group = self.draws.log_ratio.shape, 0 if self.schedule is None else self.schedule.group
-        return batches_of_groups(shape[0], shape[1], group) if group else None
+        return known_batches(self.draws.log_ratio.shape, 0 if self.schedule is None else self.schedule.group)
 
     @property
     def is_joint(self) -> bool:
@@ -265,6 +259,11 @@ class Result:
             None if known is None else known.tail_index,
             self.info.biases,
         )
+
+
+def known_batches(shape: tuple[int, ...], group: int) -> Batches | None:
+    """Batches of (chain, draw), where so many draws are known to make one independent piece; else 0."""
+    return batches_of_groups(shape[0], shape[1], group) if group else None
 
 
 def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:

@@ -9,18 +9,17 @@ import numpy as np
 
 from thermocline.auto.mode_masses import table_of_modes
 from thermocline.bases import BaseFit
-from thermocline.engine.batch import at, joined
+from thermocline.engine.batch import Paths, at, joined
 from thermocline.engine.explore import Exploration, Explorations, keys_of
 from thermocline.engine.prepare import base_draws_of, log_support
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
 from thermocline.paths import Path
-from thermocline.records import BaseDraws, Draws, ModeTable, Phases
+from thermocline.records import BaseDraws, Draws, Phases
 from thermocline.results.assemble import assemble
 from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in
-from thermocline.target import Target
 
 DROPPED = "the draws of the parameters were not kept; call sample_many with positions=True for what needs them."
 WEIGHTS = "log_weight_target", "log_weight_base", "stage_log_weights"
@@ -64,16 +63,11 @@ class Known(NamedTuple):
 class ManyRuns(Protocol):
     """What `ManyResults` asks of the runs behind it, whether they were made in this session or read from a file."""
 
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def known(self) -> Known: ...
-    @property
-    def num_chains(self) -> int: ...
-    @property
-    def group(self) -> int: ...
-    @property
-    def seconds(self) -> Phases: ...
+    settings: Settings
+    known: Known
+    num_chains: int
+    group: int  # how many draws make one independent piece, where the method knows it; else 0
+    seconds: Phases  # of all targets together
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """Some fields (chain, draw) of the draws of some targets, one after another."""
@@ -90,117 +84,87 @@ class Runs:
 
     parts: list[Part]
     settings: Settings
-    _latest: Any = (None, None)
+    known: Known
+    num_chains: int
+    group: int
+    seconds: Phases
+    _latest: Any = (None, None)  # block of which base draws were made, and they
 
-    def __len__(self) -> int:
-        return sum(len(part.targets) for part in self.parts)
-
-    @cached_property
-    def places(self) -> dict[int, tuple[int, int]]:
-        """The part and the row of every target."""
-        return {
-            int(target): (number, row)
-            for number, part in enumerate(self.parts)
-            for row, target in enumerate(part.targets)
-        }
-
-    @property
-    def known(self) -> Known:
-        return self._known
-
-    @cached_property
-    def _known(self) -> Known:
-        rows = []
-        for part in self.parts:
-            explored = part.explored
-            drawn = explored.outcomes.drawn.num_draws, explored.outcomes.warmup_gradients
-            each = Known(explored.seeds, explored.log_zeta, explored.num_bad, explored.support, *drawn)
+    @staticmethod
+    def of(parts: list[Part], settings: Settings) -> "Runs":
+        rows, first = [], parts[0].explored.outcomes
+        for part in parts:
+            explored, outcomes = part.explored, part.explored.outcomes
+            of_base = explored.seeds, explored.log_zeta, explored.num_bad, explored.support
+            each = Known(*of_base, outcomes.drawn.num_draws, outcomes.warmup_gradients)
             rows.append(at(each, slice(len(part.targets))))
-        return scattered(joined(rows), np.concatenate([part.targets for part in self.parts]))
+        known = scattered(joined(rows), np.concatenate([part.targets for part in parts]))
+        group = 0 if first.tuning.schedule is None else first.tuning.schedule.group
+        seconds = sum((part.explored.outcomes.seconds for part in parts), Phases())
+        return Runs(parts, settings, known, first.drawn.num_chains, group, seconds)
 
-    @property
-    def num_chains(self) -> int:
-        return self.parts[0].explored.outcomes.drawn.num_chains
-
-    @property
-    def group(self) -> int:
-        """How many draws make one independent piece, where the method knows it; else 0."""
-        schedule = self.parts[0].explored.outcomes.tuning.schedule
-        return 0 if schedule is None else schedule.group
-
-    @property
-    def seconds(self) -> Phases:
-        """Of all targets together."""
-        return sum((part.explored.outcomes.seconds for part in self.parts), Phases())
-
-    @property
-    def tuning(self) -> Any:
-        """What was learned of all targets, where their bases are of one family."""
-        each = joined([at(part.explored.outcomes.tuning, slice(len(part.targets))) for part in self.parts])
-        return at(each, np.argsort(np.concatenate([part.targets for part in self.parts])))
+    @cached_property
+    def places(self) -> dict[int, tuple[Part, int]]:
+        """The part and the row of every target."""
+        return {int(target): (part, row) for part in self.parts for row, target in enumerate(part.targets)}
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """Some fields (chain, draw) of some targets; a block's are read at once."""
         latest, rows = None, []
         for target in targets:
-            number, row = self.places[int(target)]
-            drawn = self.parts[number].explored.outcomes.drawn
+            part, row = self.places[int(target)]
+            drawn = part.explored.outcomes.drawn
             block, place = drawn.blocks.place(row)
-            if latest != (number, block):
-                latest, rows = (number, block), list(drawn.fields(block, *names))
+            if latest != (drawn, block):
+                latest, rows = (drawn, block), list(drawn.fields(block, *names))
             yield rows[place]
 
-    def base_draws(self, target: int) -> BaseDraws:
-        """Fresh draws of its base, made again as they were: of its whole block, kept until another is asked for."""
-        number, row = self.places[target]
-        explored = self.parts[number].explored
-        block, place = explored.outcomes.drawn.blocks.place(row)
-        if self._latest[0] != (number, block):
-            rows = explored.outcomes.drawn.blocks.rows(block)
-            self._latest = (
-                (number, block),
-                base_draws_of(keys_of(explored.seeds[rows])[:, 0], explored.paths.take(rows)),
-            )
-        return self._latest[1][place]
+    def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, Paths, Any]]:
+        """Blocks as they ran: their targets; and of all rows, beyond those too, seeds, paths and tuning."""
+        for part in self.parts:
+            explored, blocks = part.explored, part.explored.outcomes.drawn.blocks
+            paths, tuning = cast((explored.paths, explored.outcomes.tuning), self.settings.precision)
+            for rows in blocks.all_rows():
+                yield part.targets[rows], explored.seeds[rows], paths.take(rows), at(tuning, rows)
 
-    def exploration(self, target: int) -> Exploration:
+    def result(self, target: int, *, is_for_checks: bool = False) -> Result:
+        """The Result of one target, assembled as `tc.sample` does it; for checks alone, without what they need not."""
+        (part, row), settings, seed = self.places[target], self.settings, int(self.known.seed[target])
+        with computing_in(settings.precision):
+            explored, method = self._exploration(target), cast(settings.method, settings.precision)
+            path, modes = explored.path, None
+            fit = part.fits[row] if part.fits else BaseFit(path.base, float(path.log_zeta))
+            if settings.has_search:
+                evaluate = Evaluator(path.target, settings.precision)
+                modes = table_of_modes(seed, evaluate, fit, explored, Silent())
+            if is_for_checks:
+                path = Path(replace(path.target, log_likelihood=None), path.base, path.log_zeta)
+            notes = (f"target {target} of a call of sample_many", *fit.notes)
+            result = assemble(explored._replace(path=path), method, seed, settings.precision, modes, notes=notes)
+        return result if settings.has_positions else without_parameters(result)
+
+    def _exploration(self, target: int) -> Exploration:
         """The run of one target, as `tc.sample` would have left it."""
-        number, row = self.places[target]
-        explored, precision = self.parts[number].explored, self.settings.precision
-        outcome = explored.outcomes.one(row)._replace(seconds=Phases())
+        (part, row), settings = self.places[target], self.settings
+        outcome, path = part.explored.outcomes.one(row), cast(part.explored.paths.one(row), settings.precision)
         draws = outcome.draws
         if not self.known.is_usable[target]:
             nothing = np.full_like(draws.log_ratio, np.nan)
             draws = draws._replace(log_weight_target=nothing, log_weight_base=nothing)
-        path = cast(explored.paths.one(row), precision)
-        if not self.settings.has_positions:
+        if not settings.has_positions:
             draws = draws._replace(position=np.zeros((*draws.log_ratio.shape, path.dimension)))
-        of_base = self.base_draws(target), log_support(self.known.support[target])
-        return Exploration(path, outcome._replace(draws=draws), *of_base)
+        outcome = outcome._replace(draws=draws, seconds=Phases())
+        return Exploration(path, outcome, self._base_draws(part, row), log_support(self.known.support[target]))
 
-    def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        """The Result of one target, assembled as `tc.sample` does it; for checks alone, without what they need not."""
-        settings = self.settings
-        with computing_in(settings.precision):
-            explored, method = self.exploration(target), cast(settings.method, settings.precision)
-            modes = self._modes(target, explored) if settings.has_search else None
-            if is_for_checks:
-                explored = explored._replace(
-                    path=with_target(explored.path, replace(explored.path.target, log_likelihood=None))
-                )
-            seed, fit = int(self.known.seed[target]), self._fit(target, explored)
-            notes = (f"target {target} of a call of sample_many", *fit.notes)
-            result = assemble(explored, method, seed, settings.precision, modes, notes=notes)
-        return result if settings.has_positions else without_parameters(result)
-
-    def _fit(self, target: int, explored: Exploration) -> BaseFit:
-        number, row = self.places[target]
-        fits = self.parts[number].fits
-        return fits[row] if fits else BaseFit(explored.path.base, float(explored.path.log_zeta))
-
-    def _modes(self, target: int, explored: Exploration) -> ModeTable:
-        evaluate = Evaluator(explored.path.target, self.settings.precision)
-        return table_of_modes(int(self.known.seed[target]), evaluate, self._fit(target, explored), explored, Silent())
+    def _base_draws(self, part: Part, row: int) -> BaseDraws:
+        """Fresh draws of its base, made again as they were: of its whole block, kept until another is asked for."""
+        explored, drawn = part.explored, part.explored.outcomes.drawn
+        block, place = drawn.blocks.place(row)
+        if self._latest[0] != (drawn, block):
+            rows = drawn.blocks.rows(block)
+            made = base_draws_of(keys_of(explored.seeds[rows])[:, 0], explored.paths.take(rows))
+            self._latest = (drawn, block), made
+        return self._latest[1][place]
 
 
 def scattered(known: Known, targets: np.ndarray) -> Known:
@@ -223,24 +187,21 @@ def weights(runs: ManyRuns, targets: np.ndarray) -> Iterator[tuple[np.ndarray, .
 
 def stacked(leaves: list[np.ndarray]) -> np.ndarray:
     """Arrays (chain, draw) of targets with a leading axis over them; shorter ones are filled up with NaN, or zero."""
-    longest = max(leaf.shape[1] for leaf in leaves)
-    return np.stack([leaf if leaf.shape[1] == longest else filled(leaf, longest) for leaf in leaves])
+    chains, longest = len(leaves[0]), max(leaf.shape[1] for leaf in leaves)
+    nothing = np.nan if leaves[0].dtype.kind == "f" else 0
+    found = np.full((len(leaves), chains, longest, *leaves[0].shape[2:]), nothing, leaves[0].dtype)
+    for room, leaf in zip(found, leaves, strict=True):
+        room[:, : leaf.shape[1]] = leaf
+    return found
 
 
 class EvidenceOnly(Result):
     """A Result whose draws of the parameters were dropped: it knows evidence, partition function and verdict."""
 
-    def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> Any:
+    def _refuse(self, *arguments: Any, **options: Any) -> Any:
         raise ThermoclineError(DROPPED)
 
-    def to_arviz(self) -> Any:
-        raise ThermoclineError(DROPPED)
-
-    def save(self, path: Any) -> None:
-        raise ThermoclineError(DROPPED)
-
-    def _map(self, function: Any) -> Any:
-        raise ThermoclineError(DROPPED)
+    posterior = to_arviz = save = _map = _refuse
 
 
 def without_parameters(result: Result) -> Result:
@@ -250,19 +211,8 @@ def without_parameters(result: Result) -> Result:
     return EvidenceOnly(**kept | {"draws": draws, "parameters": {}, "unconstrained": {}, "template": {}})
 
 
-def with_target(path: Path, target: Target) -> Path:
-    return Path(target, path.base, path.log_zeta)
-
-
-def filled(leaf: np.ndarray, length: int) -> np.ndarray:
-    """With as many draws (chain, draw) as others have; NaN, or nothing, where there were none."""
-    room = np.full((leaf.shape[0], length - leaf.shape[1], *leaf.shape[2:]), np.nan if leaf.dtype.kind == "f" else 0)
-    return np.concatenate([leaf, room.astype(leaf.dtype)], axis=1)
-
-
 def lean(part: Part) -> Part:
     """Without draws of the parameters."""
     outcomes = part.explored.outcomes
-    return part._replace(
-        explored=part.explored._replace(outcomes=outcomes._replace(drawn=outcomes.drawn.without("position")))
-    )
+    outcomes = outcomes._replace(drawn=outcomes.drawn.without("position"))
+    return part._replace(explored=part.explored._replace(outcomes=outcomes))

@@ -7,11 +7,72 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thermocline.results.tags import STORABLE, TAGS
+from thermocline.bases import Gaussian, LowRankGaussian, Mixture, StudentT, TiedMixture
+from thermocline.methods import METHODS
+from thermocline.methods.adiabatic import AdiabaticMonteCarlo
+from thermocline.methods.extended_hamiltonian import Control, ExtendedHamiltonian
+from thermocline.methods.gibbs import GibbsState
+from thermocline.methods.metadynamics import Bias
+from thermocline.methods.parallel_tempering import Ensemble
+from thermocline.methods.sequential import Group
+from thermocline.methods.tuning import Learning, Tuning
+from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
+from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
+from thermocline.paths.laws import Window
+from thermocline.paths.reweighting import Curve, Profile
+from thermocline.paths.schedules import TemperatureSchedule
+from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, Phases, RunInfo
+from thermocline.records.modes import ModeTable, SearchRecord, TailIndex
 from thermocline.support.errors import ThermoclineError
 
 if TYPE_CHECKING:
     import xarray
+
+# The classes that files may hold, by tags of their own: modules and classes can be renamed, and tags stay. Only these
+# can come back, so that a file can make no other object.
+STORABLE: dict[str, type] = {
+    "base/gaussian": Gaussian,
+    "base/low-rank": LowRankGaussian,
+    "base/mixture": Mixture,
+    "base/student-t": StudentT,
+    "base/tied-mixture": TiedMixture,
+    "control/logistic": Logistic,
+    "law/continuous": Continuous,
+    "law/curve": Curve,
+    "law/ladder": Ladder,
+    "law/learned": Learned,
+    "law/neighbours": Neighbours,
+    "law/profile": Profile,
+    "law/schedule": TemperatureSchedule,
+    "law/window": Window,
+    "method/adiabatic": AdiabaticMonteCarlo,
+    "method/extended": ExtendedHamiltonian,
+    "mover/hmc": HMC,
+    "mover/langevin": Langevin,
+    "mover/metric": Metric,
+    "mover/move": Move,
+    "mover/nuts": NUTS,
+    "record/axis-labels": AxisLabels,
+    "record/cost": Cost,
+    "record/estimate": Estimate,
+    "record/fingerprint": Fingerprint,
+    "record/mode-table": ModeTable,
+    "record/phases": Phases,
+    "record/run-info": RunInfo,
+    "record/search": SearchRecord,
+    "record/tail-index": TailIndex,
+    "state/ensemble": Ensemble,
+    "state/extended": ExtendedPoint,
+    "state/gibbs": GibbsState,
+    "state/particles": Group,
+    "state/point": Point,
+    "tuning": Tuning,
+    "tuning/bias": Bias,
+    "tuning/control": Control,
+    "tuning/learning": Learning,
+}
+STORABLE |= {f"method/{name}": made for name, made in METHODS.items() if isinstance(made, type)}
+TAGS: dict[type, str] = {cls: tag for tag, cls in STORABLE.items()}
 
 
 class Opaque:
@@ -19,12 +80,6 @@ class Opaque:
 
     def __init__(self, description: str) -> None:
         self.description = description
-
-
-def _field_names(cls: type) -> tuple[str, ...] | None:
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls))
-    return getattr(cls, "_fields", None)
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -36,7 +91,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if type(value) is dict:
         return {"dict": [[encode(key, arrays), encode(item, arrays)] for key, item in value.items()]}
     if type(value) in TAGS:
-        fields = {name: encode(getattr(value, name), arrays) for name in _field_names(type(value)) or ()}
+        names: Any = getattr(value, "_fields", None) or [entry.name for entry in dataclasses.fields(value)]
+        fields = {name: encode(getattr(value, name), arrays) for name in names}
         return {"class": TAGS[type(value)], "fields": fields}
     if isinstance(value, Opaque):
         return {"opaque": value.description}

@@ -1,0 +1,177 @@
+"""What the user gives, checked: a base of one target or of each of many, and data with a leading axis over targets."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from thermocline.bases import Base, BaseFit, check_base
+from thermocline.engine.batch import at
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import cast, to_numpy
+from thermocline.target import Target, check_position, named_leaves
+
+
+def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFit:
+    """The base as a fit; one that is a function of the target is run here. Log zeta is NaN where nobody knows it."""
+    if callable(base) and not hasattr(base, "log_density"):
+        base = base(target, seed=seed)
+    fit = as_fit(base)
+    if not hasattr(fit.base, "log_density"):
+        raise ThermoclineError(
+            f"the base has no `log_density`: it is of type {type(fit.base).__name__}; give tc.Gaussian(...), "
+            "tc.Base(log_density, sample), or a fit such as tc.fit_laplace."
+        )
+    return fit._replace(base=cast(prepared(fit.base), precision))
+
+
+def as_fit(base: Any) -> BaseFit:
+    """A base with its log zeta, NaN where nobody knows it."""
+    fit = base if isinstance(base, BaseFit) else BaseFit(base, np.nan)
+    density = fit.base
+    is_leaf = jax.tree_util.treedef_is_leaf(jax.tree.structure(density))
+    if is_leaf and hasattr(density, "log_density") and hasattr(density, "sample"):
+        return fit._replace(base=Base(density.log_density, density.sample))  # a class that JAX does not know
+    return fit
+
+
+def prepared(base: Any, *namespace: Any) -> Any:
+    """A base with all that its density needs at hand, which otherwise every evaluation would find anew."""
+    return base.prepared(*namespace) if hasattr(base, "prepared") else base
+
+
+class Bases(NamedTuple):
+    """The bases of all targets, stacked unless shared, and log zeta of each; NaN where nobody knows it."""
+
+    base: Any
+    log_zeta: Any
+    is_shared: bool
+
+
+def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
+    """Whatever the user gave; a function of the datum is computed, a group at a time, as width changes rounding."""
+    if not callable(base) or hasattr(base, "log_density"):
+        return _stacked_or_shared(base, position, groups, precision)
+
+    def of_datum(datum: Any) -> tuple[Any, jax.Array]:
+        fit = as_fit(base(datum))
+        return prepared(fit.base, jnp), jnp.asarray(fit.log_zeta, precision)
+
+    check_encoder(of_datum, at(data, 0), position)
+    return Bases(*in_groups(of_datum, data, groups, precision), is_shared=False)
+
+
+def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndarray], precision: str) -> Any:
+    """The function of every target's part of a tree."""
+    program, number = jax.jit(jax.vmap(function)), len(jax.tree.leaves(stacked)[0])
+    parts = [to_numpy(cast(program(at(stacked, group)), precision)) for group in groups]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
+
+
+def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, position: Any) -> None:
+    """Raise with the reason when a function of the datum gives no base of the target's shape."""
+    try:
+        base, log_zeta = jax.eval_shape(of_datum, datum)
+    except Exception as error:
+        raise ThermoclineError(
+            f"base(datum) failed for target 0: {type(error).__name__}: {str(error).splitlines()[0]} It is traced by "
+            "JAX with the data of one target, and must return a base whose arrays are leaves, such as "
+            "tc.Gaussian(mean, scale_tril). A fit of a whole target is no function of a datum; wrap it in one."
+        ) from error
+    if log_zeta.shape != ():
+        raise ThermoclineError(f"base(datum) returns log_zeta of shape {log_zeta.shape} for target 0; give one number.")
+    base = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), base)
+    try:
+        check_base(base, position)
+        base.log_density(base.sample(jax.random.key(0)))  # finds tracers where shapes alone do not
+    except ThermoclineError as error:
+        raise ThermoclineError(f"base(datum) is wrong for target 0, and so for every target: {error}") from error
+    except jax.errors.UnexpectedTracerError as error:
+        raise ThermoclineError(
+            "base(datum) returns functions that hold on to the datum; the arrays of a base must be its leaves: give "
+            "them to tc.Base's functions with jax.tree_util.Partial, or return tc.Gaussian."
+        ) from error
+
+
+def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
+    """One base for all, or one whose leaves have a leading axis over targets: the shape of its draws tells which."""
+    fit, number = as_fit(base), 1 + max(int(group.max()) for group in groups)
+    if not hasattr(fit.base, "log_density"):
+        raise ThermoclineError(
+            f"base is {fit.base!r}, which has no `log_density`; give a function of the datum that returns a base, a "
+            "base whose arrays have a leading axis over targets, or one base for all."
+        )
+    density, log_zeta = cast((fit.base, np.asarray(fit.log_zeta, float)), precision)
+    if log_zeta.shape not in ((), (number,)):
+        raise ThermoclineError(
+            f"log_zeta has shape {log_zeta.shape}; give a number, or one for each of {number} targets."
+        )
+    log_zeta = np.broadcast_to(log_zeta, (number,))
+    try:
+        check_base(density, position)
+        return Bases(to_numpy(prepared(density, jnp)), log_zeta, is_shared=True)
+    except ThermoclineError as error:
+        lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(density)}
+        if lengths != {(number,)}:
+            raise ThermoclineError(
+                f"{error} (Nor has it one for each of {number} targets: its arrays' leading axes are "
+                f"{', '.join(str(length[0]) if length else 'none' for length in sorted(lengths)) or 'none'}.)"
+            ) from error
+    try:
+        check_base(at(density, 0), position)
+    except ThermoclineError as error:
+        raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
+    return Bases(in_groups(lambda one: prepared(one, jnp), density, groups, precision), log_zeta, is_shared=False)
+
+
+def num_targets(data: Any) -> int:
+    """The length of the leading axis that all leaves share."""
+    leaves = named_leaves(data)
+    if not leaves:
+        raise ThermoclineError("the data hold no arrays; give a PyTree whose leaves have a leading axis over targets.")
+    for name, leaf in leaves.items():
+        if np.ndim(leaf) == 0:
+            raise ThermoclineError(
+                f"data {name} is a single number, without a leading axis over targets; repeat it for every target, "
+                "or let log_density hold what all of them share."
+            )
+    lengths = {name: np.shape(leaf)[0] for name, leaf in leaves.items()}
+    if len(set(lengths.values())) > 1:
+        described = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ThermoclineError(
+            f"data have leading axes of different lengths ({described}): one datum a target is needed."
+        )
+    number = next(iter(lengths.values()))
+    if number == 0:
+        raise ThermoclineError("the data are empty: their leading axis, over targets, has length 0.")
+    return number
+
+
+def check_signature(target: Target) -> None:
+    """That the density of a datum is one number; which number, each target has to answer for itself."""
+    check_position(target.initial_position)
+    try:
+        shape = jax.eval_shape(target, target.initial_position)
+    except Exception as error:
+        reason = str(error).splitlines()[0]
+        raise ThermoclineError(f"log_density(position, datum) could not be called for target 0: {reason}") from error
+    if getattr(shape, "shape", None) != () or not jnp.issubdtype(shape.dtype, jnp.floating):
+        raise ThermoclineError(f"log_density(position, datum) returns {shape} for target 0 where one float is needed.")
+
+
+def seeds_of(seed: int, index: np.ndarray) -> np.ndarray:
+    """A seed for each target: the first has the call's, so that alone it is `tc.sample`'s run; the others follow a
+    place that the call's seed decides, so that calls with other seeds share none.
+    """
+    first = int(np.random.SeedSequence(int(seed)).generate_state(1)[0])
+    return np.where(index == 0, seed, (first + index.astype(np.uint64)) % 2**32).astype(np.uint32)
+
+
+def stacked_target(target: Target, data: Any) -> Target:
+    """The target with a leading axis over all data; what a search starts from is not needed any more."""
+    number = len(jax.tree.leaves(data)[0])
+    everywhere = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (number, *np.shape(leaf))), target.initial_position)
+    return replace(target, initial_position=everywhere, data=data, prior=None)

@@ -1,0 +1,179 @@
+"""Results of one target or of many as netCDF files that `load`, xarray and ArviZ open; nothing is executed on load."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from thermocline.checks import Check
+from thermocline.engine.batch import alike
+from thermocline.engine.prepare import log_support
+from thermocline.records import BaseDraws, Estimate, Phases, restored
+from thermocline.results import storage
+from thermocline.results.export import arviz_groups, attributes_of, dataset, own_dims, results_of, stored_names
+from thermocline.results.many import ManyResults
+from thermocline.results.result import Continuation, Result
+from thermocline.results.runs import Known, Settings, scattered
+from thermocline.support.errors import ThermoclineError
+
+FORMAT = 1  # of the file's header; raised when older readers could not understand it
+OF_EACH = "mode_table", "mode_locations", "log_likelihood"
+Groups = dict[str, dict[str, np.ndarray]]
+
+
+def save(results: Result | ManyResults, path: str | Path) -> None:
+    """Write everything as netCDF: what ArviZ shows, and what it takes to go on with a run.
+
+    For runs larger than memory their checkpoint is the file to keep.
+    """
+    import xarray
+
+    each, arrays = results_of(results), {}
+    header = {
+        "version": version("thermocline"),
+        "names": {name: stored_names(getattr(each[0], name)) for name in ("parameters", "unconstrained")},
+        "template": storage.encode(each[0].template, arrays),
+    }
+    targets = None
+    if isinstance(results, Result):
+        header |= {"format": FORMAT, **_header_of_one(results, arrays)}
+    else:
+        targets = results.index
+        header |= _header_of_many(results, each, arrays)
+        arrays["header"] = np.frombuffer(storage.to_json(header).encode(), np.uint8)
+        header = {"format": FORMAT, "many": len(results)}
+    groups = arviz_groups(results, each) | {
+        "unconstrained": dataset([result.unconstrained for result in each], targets),
+        "thermocline": xarray.Dataset({name: (own_dims(name, values), values) for name, values in arrays.items()}),
+    }
+    storage.write_groups(path, groups, attributes_of(results) | {"thermocline": storage.to_json(header)})
+
+
+def _header_of_one(result: Result, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    run = {
+        "law": result.law,
+        "schedule": result.schedule,
+        "base_draws": tuple(result.base_draws),
+        "continuation": tuple(result.continuation),
+        **{name: getattr(result, name) for name in OF_EACH},
+    }
+    return {
+        "log_zeta": result.log_zeta,
+        "log_support": list(vars(result.log_support).values()),
+        "info": storage.encode(result.info, arrays),
+        "run": storage.encode(run, arrays),
+    }
+
+
+def _header_of_many(results: ManyResults, each: list[Result], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What Results have alike is stacked: a list of (their places, the trees) for each shape that there is."""
+    trees, own, runs = [], [], results.runs
+    for result in each:
+        _, base, tuning, states, num_steps = result.continuation
+        trees.append((result.law, result.schedule, tuple(result.base_draws), base, tuning, states))
+        own.append({name: getattr(result, name) for name in ("info", *OF_EACH)} | {"num_steps": num_steps})
+    return {
+        "settings": storage.encode(tuple(runs.settings), arrays),
+        "group": runs.group,
+        "seconds": storage.encode(runs.seconds, arrays),
+        "targets": storage.encode(results.index, arrays),
+        "known": storage.encode(tuple(leaf[results.index] for leaf in runs.known), arrays),
+        "families": storage.encode(alike(trees), arrays),
+        "each": storage.encode(own, arrays),
+        "checks": [[list(vars(check).values()) for check in results.checks_of(i)] for i in range(len(results))],
+    }
+
+
+def load(path: str | Path) -> Any:
+    """The Result, or the ManyResults, that was saved; executes nothing, and answers what needs no new evaluation."""
+    groups, attributes = storage.read_groups(path)
+    try:
+        header, arrays = json.loads(attributes["thermocline"]), groups["thermocline"]
+        if "many" in header:
+            return _load_many(groups)
+        template, info, run = (storage.decode(header[name], arrays) for name in ("template", "info", "run"))
+        answer = float(header["log_zeta"]), Estimate(*header["log_support"])
+        run |= {"info": info, "log_likelihood": run.get("log_likelihood", {})}
+        return _result(groups, header["names"], template, *answer, run)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
+
+
+def _result(
+    groups: Groups, names: dict[str, Any], template: Any, log_zeta: float, support: Estimate, run: dict[str, Any]
+) -> Result:
+    return Result(
+        restored(groups["draws"]),
+        {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
+        {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
+        template,
+        run["law"],
+        run["schedule"],
+        log_zeta,
+        support,
+        BaseDraws(*run["base_draws"]),
+        run["info"],
+        Continuation(*run["continuation"]),
+        *(run[name] for name in OF_EACH),
+    )
+
+
+def _load_many(groups: Groups) -> ManyResults:
+    arrays = groups["thermocline"]
+    header = json.loads(arrays["header"].astype(np.uint8).tobytes().decode())
+    read = {name: storage.decode(header[name], arrays) for name in header if name not in ("checks", "names")}
+    targets = np.asarray(read["targets"])
+    places = {int(target): place for place, target in enumerate(targets)}
+    known, num_chains = scattered(Known(*read["known"]), targets), groups["draws"]["log_ratio"].shape[1]
+    rest = {name: read[name] for name in ("group", "seconds", "each", "families", "template")}
+    of_file = {"places": places, "names": header["names"], "groups": groups}
+    runs = StoredRuns(Settings(*read["settings"]), known, num_chains, **rest, **of_file)
+    checks = [tuple(Check(*check) for check in rows) for rows in header["checks"]]
+    return ManyResults(runs, targets, dict(zip(places, checks, strict=True)))
+
+
+@dataclass(eq=False)
+class StoredRuns:
+    """The runs of a file: `draws`, `parameters` and `unconstrained` with a leading axis over its targets."""
+
+    settings: Settings
+    known: Known
+    num_chains: int
+    group: int
+    seconds: Phases
+    each: list[dict[str, Any]]  # what every Result has by itself
+    families: list[Any]  # what Results have alike
+    template: Any
+    places: dict[int, int]  # of targets, by number
+    names: dict[str, dict[str, str]]  # that were stored, by the true ones
+    groups: Groups
+
+    def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
+        for target in targets:
+            draws = restored(self._of(int(target), "draws"))
+            yield tuple(getattr(draws, name) for name in names)
+
+    def _of(self, target: int, group: str) -> dict[str, np.ndarray]:
+        """A group's variables of one target, without what fills up shorter runs."""
+        length = self.known.num_draws[target]
+        return {name: leaf[self.places[target]][:, :length] for name, leaf in self.groups[group].items()}
+
+    def result(self, target: int, *, is_for_checks: bool = False) -> Result:
+        place = self.places[target]
+        own, (law, schedule, base_draws, base, tuning, states) = self.each[place], self._alike(place)
+        continuation = self.settings.method, base, tuning, states, own["num_steps"]
+        run = own | {"law": law, "schedule": schedule, "base_draws": base_draws, "continuation": continuation}
+        groups = {name: self._of(target, name) for name in ("draws", "weighted_posterior", "unconstrained")}
+        answer = float(self.known.log_zeta[target]), log_support(self.known.support[target])
+        return _result(groups, self.names, self.template, *answer, run)
+
+    def _alike(self, place: int) -> Any:
+        """What it has alike with others; parts that are code were not stored."""
+        places, trees = next(family for family in self.families if place in family[0])
+        row = int(np.flatnonzero(places == place)[0])
+        return jax.tree.map(lambda leaf: leaf if isinstance(leaf, storage.Opaque) else leaf[row], trees)
