@@ -5,10 +5,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from thermocline.methods import tuning as tune
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, move_at
 from thermocline.movers import Keys, Move, Mover
-from thermocline.paths import AtTemperature, Path, Point, tempered
+from thermocline.paths import Path, Point, tempered
 
 TROUBLED = 0.01  # share of a run's moves from which it counts as divergent, or as having met a NaN
 
@@ -42,8 +41,7 @@ def moved(
 ) -> Annealed:
     """One move at `beta`, whose keys are those of its `number`."""
     keys = Keys(*(jax.random.fold_in(key, number) for key in keys))
-    step_size, scale = tune.step_size_at(tuning, beta), tuning.metric.at(beta)
-    point, move = mover.move(keys, AtTemperature(path, beta), step_size, scale, run.point)
+    point, move = move_at(beta, mover, keys, path, tuning, run.point)
     total = Move(*(old + jnp.asarray(new).astype(old.dtype) for old, new in zip(run.moves, move, strict=True)))
     return Annealed(point, run.log_weight, total)
 

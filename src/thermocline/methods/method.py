@@ -89,6 +89,24 @@ class Method(Protocol):
         ...
 
 
+class SelfTuned:
+    """Facts of a method that warms up by itself and draws beta from a law; what differs is stated anew."""
+
+    has_evidence = True
+    temperatures = Temperatures.LAW
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        return ()
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
+
+
 def check_method(method: Any) -> None:
     """Raise where a method is none, or does not say all that a method says."""
     if isinstance(method, type) or not hasattr(method, "step"):

@@ -55,6 +55,10 @@ class Path:
         log_ratio = log_target - self.log_zeta - log_base
         return Point(position, log_base, log_ratio, gradient_base, gradient_target - gradient_base)
 
+    def draw_base(self, key: jax.Array) -> Point:
+        """An exact draw of the base."""
+        return self.evaluate(ravel_pytree(self.base.sample(key))[0])
+
     def _log_base(self, position: jax.Array) -> jax.Array:
         return self.base.log_density(self.unravel(position))
 
