@@ -7,22 +7,13 @@ import numpy as np
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.modes.table import basins
 from thermocline.report import summary
-from thermocline.report.drawing import (
-    FAINT,
-    GREY,
-    MODES,
-    MOST_POINTS,
-    drawing,
-    figure,
-    range_of,
-    shortened,
-    styled,
-)
+from thermocline.report.drawing import FAINT, GREY, MODES, drawing, figure, range_of, shortened, styled, without_scale
 from thermocline.report.page import Figure, Section
 from thermocline.results.result import Result
 from thermocline.support.precision import computing_in
 
 MOST_MARGINALS, MOST_PAIRS = 12, 4
+MOST_POINTS = 2000  # of a scatter
 
 
 class Cloud(NamedTuple):
@@ -69,8 +60,7 @@ def _ranks(result: Result) -> np.ndarray:
 
 def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
     """Draws and modes in the plane that shows them best, where there is more than a line to show."""
-    dimension = cloud.position.shape[1]
-    if dimension < 2 or result.mode_table is None:
+    if cloud.position.shape[1] < 2 or result.mode_table is None:
         return ()
     centres = result.mode_table.location
     origin, axes_of_plane, words = plane(cloud.position, centres, summary.component_names(result.unconstrained))
@@ -80,13 +70,11 @@ def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
         for rank in np.unique(cloud.mode)[::-1]:
             chosen = points[cloud.mode == rank]
             axes.scatter(*chosen.T, s=4, color=colour_of(rank), alpha=0.35, linewidths=0, rasterized=True)
-        axes.set_xlim(range_of(np.append(points[:, 0], tops[:8, 0])))
-        axes.set_ylim(range_of(np.append(points[:, 1], tops[:8, 1])))
+        x_range, y_range = (range_of(np.append(points[:, i], tops[:8, i])) for i in range(2))
+        axes.set(xlabel=shortened(words[0], 40), ylabel=shortened(words[1], 30), xlim=x_range, ylim=y_range)
         for top, rank in sorted(zip(tops, ranks, strict=True), key=lambda pair: pair[1])[: len(MODES)]:
             axes.plot(*top, marker="o", markersize=9, color="white", markeredgecolor=colour_of(rank), clip_on=True)
             axes.annotate(str(rank + 1), top, ha="center", va="center", fontsize=7, clip_on=True)
-        axes.set_xlabel(shortened(words[0], 40))
-        axes.set_ylabel(shortened(words[1], 30))
         caption = "Draws of the target, coloured by mode, with the modes' highest points numbered as in the table"
         return (figure(canvas, f"{caption} (unconstrained coordinates)."),)
 
@@ -125,9 +113,7 @@ def _marginal(name: str, cloud: Cloud) -> Figure:
         edges = np.linspace(*range_of(values), 51).tolist()
         colours = [colour_of(rank) for rank in ranks]
         axes.hist(parts, edges, stacked=True, histtype="stepfilled", color=colours, alpha=0.65, linewidth=0)
-        axes.set_xlabel(shortened(name, 40))
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
+        without_scale(axes, name)
         return figure(canvas, "", f"Histogram of {name}")
 
 
@@ -150,8 +136,7 @@ def pairs(cloud: Cloud) -> tuple[Figure, ...]:
                 continue
             x, y = cloud.components[names[column]], cloud.components[names[row + 1]]
             axes.scatter(x, y, s=3, c=colours, alpha=0.3, linewidths=0, rasterized=True)
-            axes.set_xlim(range_of(x))
-            axes.set_ylim(range_of(y))
+            axes.set(xlim=range_of(x), ylim=range_of(y))
             axes.tick_params(color=FAINT)
             axes.locator_params(nbins=4)
             if row == count - 1:
