@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -15,9 +15,10 @@ from jax.tree_util import Partial
 from scipy.special import gammaln
 
 from thermocline.bases import Base
-from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
+from thermocline.frontends.common import data_among, first_position, not_a_number
 from thermocline.frontends.host import call_host
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
 from thermocline.target import Labels, Target
 
@@ -29,19 +30,19 @@ def from_pymc(model: Any) -> Target:
     come back beside parameters.
     """
     with _settings_kept():
-        pymc = needs("pymc", "pymc")
-        needs("pymc.sampling.jax", "pymc")
+        pymc = require("pymc", "pymc", "pymc.sampling.jax")
     if not isinstance(model, pymc.Model):
         raise ThermoclineError(f"model is of type {type(model).__name__}; give the pm.Model itself.")
     _check(model)
     with computing_in("float64"):
         graphs = Graphs(model)
-        caveats = _caveats(model)
-        guess = {var.name: np.asarray(value) for var, value in zip(model.value_vars, _initial(model), strict=True)}
+        caveats, point = _caveats(model), model.initial_point(random_seed=0)
+        guess = {var.name: np.asarray(point[var.name], float) for var in model.value_vars}
         log_density = graphs.log_density(None)
-        graphs.choose_data(lambda data: log_density(guess, data))
+        arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
+        chosen = data_among(arrays, lambda data: log_density(guess, data))
+        data = {name: graphs.values[name] for name in chosen}
         shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
-        data = graphs.data
         return Target(
             log_density,
             first_position(log_density, guess, data),
@@ -50,7 +51,7 @@ def from_pymc(model: Any) -> Target:
             None if any("improper" in caveat for caveat in caveats) else _prior(model, graphs, guess, data),
             caveats,
             _labels(model, shown),
-            graphs.observed(),
+            graphs.observed(data),
             graphs.function(model.logp(model.observed_RVs, sum=False), [rv.name for rv in model.observed_RVs])
             if model.observed_RVs
             else None,
@@ -75,22 +76,12 @@ class Graphs:
                 self.variables[constant.name or f"constant {i}"] = constant
         # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
         self.values = {name: np.array(_value_of(var)) for name, var in self.variables.items()}
-        self.data: dict[str, np.ndarray] = dict(self.values)
 
-    def choose_data(self, evaluate: Callable[[dict[str, Any]], Any]) -> None:
-        """Keep as data what `evaluate` lets pass as unknown; the rest stays constant."""
-        names = list(self.values)
-        chosen = those_that_trace(lambda leaves: evaluate(dict(zip(names, leaves, strict=True))), self._leaves())
-        self.data = {name: self.values[name] for name, use in zip(names, chosen, strict=True) if use}
-
-    def observed(self) -> tuple[str, ...]:
+    def observed(self, data: dict[str, Any]) -> tuple[str, ...]:
         """The data that are observed as they are, if that is all that is observed."""
-        held = {id(var): name for name, var in self.variables.items() if name in self.data}
+        held = {id(var): name for name, var in self.variables.items() if name in data}
         names = [held.get(id(self.model.rvs_to_values[rv])) for rv in self.model.observed_RVs]
         return tuple(name for name in names if name) if all(names) else ()
-
-    def _leaves(self) -> list[Any]:
-        return [jnp.asarray(value) for value in self.values.values()]
 
     def log_density(self, variables: list[Any] | None) -> Any:
         """The log density of some of the variables, or of the model."""
@@ -239,11 +230,6 @@ def _labels(model: Any, shown: list[Any]) -> Labels:
     }
     used = {dim for own in dims.values() for dim in own}
     return Labels(dims, {dim: tuple(values) for dim, values in model.coords.items() if values and dim in used})
-
-
-def _initial(model: Any) -> list[np.ndarray]:
-    point = model.initial_point(random_seed=0)
-    return [np.asarray(point[var.name], float) for var in model.value_vars]
 
 
 def _is_value(model: Any, var: Any) -> bool:

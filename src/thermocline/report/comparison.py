@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def figure_of_comparison(comparison: Comparison) -> "Figure":
     """Log evidences relative to the best with 95% intervals, and probabilities of the models."""
-    require("report", "the plot", "matplotlib")
+    require("report", "matplotlib")
     from matplotlib.figure import Figure
 
     names = comparison.ranking[::-1]
