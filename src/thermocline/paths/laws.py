@@ -26,17 +26,11 @@ from thermocline.support.pytree import pytree
 class Law(Protocol):
     """A prior on beta, conditioned and normalised exactly."""
 
-    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
-        """-f(beta)."""
-        ...
+    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array: ...  # -f(beta)
 
-    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
-        """Log N(r), the integral (or sum) of exp(beta r - f(beta)) over beta."""
-        ...
+    def log_mass(self, log_ratio: jax.Array) -> jax.Array: ...  # log N(r), the integral of exp(beta r - f) over beta
 
-    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
-        """A draw of beta given x, that is given r(x)."""
-        ...
+    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array: ...  # beta given x, that is given r(x)
 
 
 def as_floats(values: Any) -> jax.Array:
