@@ -89,23 +89,26 @@ def run(
         options |= {} if num_chains is None else {"num_chains": num_chains}
         fit = None if base == "auto" else chosen("fit", base, FITS)
         writable(out, report)
-        target = target_of(model)
-        if data is not None and fit is not None:
-            raise ThermoclineError("with --data a base is looked for by `auto`; leave --base out.")
-        try:
-            if data is None:
-                result = tc.sample(target, base=fit, **options)
-            else:
-                result = tc.sample_many(target, data_of(data), **options)
-        except KeyboardInterrupt:
-            say(how_to_resume(checkpoint))
-            raise typer.Exit(INTERRUPTED) from None
+        result = sampled(target_of(model), data, fit, options)
         if out is not None:
             result.save(out)
         if report is not None:
             result.report(report)
         show(result, as_json)
     ended_with(result)
+
+
+def sampled(target: tc.Target, data: Path | None, fit: Any, options: dict[str, Any]) -> Any:
+    """The result, of one target or of many; an interrupted run says how to go on."""
+    if data is not None and fit is not None:
+        raise ThermoclineError("with --data a base is looked for by `auto`; leave --base out.")
+    try:
+        if data is None:
+            return tc.sample(target, base=fit, **options)
+        return tc.sample_many(target, data_of(data), **options)
+    except KeyboardInterrupt:
+        say(how_to_resume(options["checkpoint"]))
+        raise typer.Exit(INTERRUPTED) from None
 
 
 @app.command()

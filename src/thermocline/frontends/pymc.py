@@ -1,6 +1,5 @@
 """PyMC models as targets, through PyTensor's JAX backend."""
 
-import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -43,18 +42,18 @@ def from_pymc(model: Any) -> Target:
         chosen = data_among(arrays, lambda data: log_density(guess, data))
         data = {name: graphs.values[name] for name in chosen}
         shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
+        observed = [rv.name for rv in model.observed_RVs]
+        is_improper = any("improper" in caveat for caveat in caveats)
         return Target(
             log_density,
             first_position(log_density, guess, data),
             data,
             graphs.function(shown),
-            None if any("improper" in caveat for caveat in caveats) else _prior(model, graphs, guess, data),
+            None if is_improper else _prior(model, graphs, guess, data),
             caveats,
             _labels(model, shown),
             graphs.observed(data),
-            graphs.function(model.logp(model.observed_RVs, sum=False), [rv.name for rv in model.observed_RVs])
-            if model.observed_RVs
-            else None,
+            graphs.function(model.logp(model.observed_RVs, sum=False), observed) if observed else None,
         )
 
 
@@ -116,11 +115,9 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
     from pytensor.compile.function import function
 
-    log_prior = graphs.log_density(model.free_RVs)
-    transforms = [model.rvs_to_transforms[rv] for rv in model.free_RVs]
+    transforms = model.rvs_to_transforms
     outputs = [
-        rv if transform is None else transform.forward(rv, *rv.owner.inputs)
-        for rv, transform in zip(model.free_RVs, transforms, strict=True)
+        rv if transforms[rv] is None else transforms[rv].forward(rv, *rv.owner.inputs) for rv in model.free_RVs
     ]
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     outputs = replace_rng_nodes(outputs)
@@ -143,7 +140,7 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
         words = jax.random.bits(key, (4,), jnp.uint16).astype(flat.dtype)  # exact in any precision
         return unravel(call_host(draw, words, flat.size))
 
-    return Base(Partial(log_prior, data=data), sample)
+    return Base(Partial(graphs.log_density(model.free_RVs), data=data), sample)
 
 
 def lost_by_lkj(rv: Any) -> float:
@@ -154,9 +151,10 @@ def lost_by_lkj(rv: Any) -> float:
     """
     import pymc
 
-    if not any(name in type(rv.owner.op).__name__ for name in ("LKJCorr", "LKJCholeskyCov")):
+    kind = type(rv.owner.op).__name__
+    if "LKJCorr" not in kind and "LKJCholeskyCov" not in kind:
         return 0.0
-    place = -2 if "LKJCorr" in type(rv.owner.op).__name__ else 1
+    place = -2 if "LKJCorr" in kind else 1
     size, shape = int(rv.owner.inputs[place].eval()), float(rv.owner.inputs[place + 1].eval())
     pairs = size * (size - 1) // 2
     stated = pymc.logp(pymc.LKJCorr.dist(n=size, eta=shape, return_matrix=False), np.zeros(pairs)).eval()
@@ -243,19 +241,15 @@ def _constants(outputs: list[Any]) -> list[Any]:
     from pytensor.graph.basic import Constant
     from pytensor.graph.traversal import ancestors
 
-    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and hasattr(var.data, "dtype")]
-    return [
-        var for var in found if np.ndim(var.data) > 0 and var.data.dtype.kind == "f" and math.prod(var.data.shape) > 1
-    ]
+    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and isinstance(var.data, np.ndarray)]
+    return [var for var in found if var.data.dtype.kind == "f" and var.data.size > 1]
 
 
 def _value_of(variable: Any) -> Any:
     """What a constant, a shared variable or an expression of these holds."""
-    for ask in ("get_value", "data"):
-        if hasattr(variable, ask):
-            held = getattr(variable, ask)
-            return held() if callable(held) and not isinstance(held, np.ndarray) else held
-    return variable.eval()
+    if hasattr(variable, "get_value"):
+        return variable.get_value()
+    return variable.data if hasattr(variable, "data") else variable.eval()
 
 
 @contextmanager

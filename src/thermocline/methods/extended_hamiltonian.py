@@ -11,6 +11,7 @@ from thermocline.methods.method import SelfTuned, Temperatures
 from thermocline.methods.tuning import NUM_BINS, Bias, Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
+from thermocline.paths.control import OnExtended
 from thermocline.records import Draw, Draws
 from thermocline.records.draws import Array
 from thermocline.support.pytree import field, pytree, static
@@ -43,18 +44,12 @@ class Control:
 
 
 @pytree
-class Hot:
+class Hot(OnExtended):
     r"""The log density of $(x, u)$: $\beta(u)\,(\log\mathrm{target}(x) - \log\zeta) - \omega(u) - V(u)$."""
 
     path: Path
     control: Control
     bias: Bias
-
-    def evaluate(self, position: jax.Array) -> ExtendedPoint:
-        return ExtendedPoint(self.path.evaluate(position[:-1]), position[-1])
-
-    def position(self, point: ExtendedPoint) -> jax.Array:
-        return jnp.append(point.point.position, point.control)
 
     def log_density(self, point: ExtendedPoint) -> jax.Array:
         return self._log_joint(point.control, point.point.log_base + point.point.log_ratio)

@@ -72,7 +72,7 @@ class ParallelTempering(pilot.Piloted):
             return unmeasured(spread(checked_betas(self.betas), leading_axes(tuning)))
         curve, number = pilot.curve_of(tuning), self.num_replicas
         if number is None:  # E|r - r'|/2 for a Gaussian r, integrated
-            number = number_for(pilot.thermodynamic_length(curve) / np.sqrt(np.pi))
+            number = number_for(curve.travelled()[-1] / np.sqrt(np.pi))
         return unmeasured(pilot.equidistant_betas(curve, number))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Ensemble:

@@ -69,7 +69,7 @@ class Annealing(Piloted):
             return TemperatureSchedule(spread(checked_betas(self.betas), leading_axes(tuning)), self.group)
         curve, number = curve_of(tuning), self.num_temperatures
         if number is None:
-            number = rounded_up(STAGES_A_LENGTH * thermodynamic_length(curve) ** 2, FEWEST, MOST)
+            number = rounded_up(STAGES_A_LENGTH * curve.travelled()[-1] ** 2, FEWEST, MOST)
         return TemperatureSchedule(equidistant_betas(curve, number), self.group)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
@@ -82,11 +82,6 @@ def curve_of(tuning: Tuning) -> Curve:
     """Log z(beta) and the thermodynamic speed, as the pilot learned them."""
     assert tuning.learning is not None, "a pilot learns its law"
     return tuning.learning.profile.curve()
-
-
-def thermodynamic_length(curve: Curve) -> float:
-    """The integral of the standard deviation of r over beta."""
-    return float(curve.travelled()[-1])
 
 
 def equidistant_betas(curve: Curve, number: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from thermocline.methods.annealing import Annealed, at_start, moved
+from thermocline.methods.annealed_importance import Annealed, at_start, moved
 from thermocline.methods.pilot import Annealing
 from thermocline.methods.tuning import Tuning, betas_of, move_at
 from thermocline.movers import Keys, Mover

@@ -19,7 +19,7 @@ from thermocline.estimators.evidence import relative
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.evaluator import Evaluator
 from thermocline.methods import AnnealedImportance
-from thermocline.methods.annealing import anneal_back, at_start, moved
+from thermocline.methods.annealed_importance import anneal_back, at_start, moved
 from thermocline.methods.tuning import Tuning, betas_of
 from thermocline.movers import Keys, Mover
 from thermocline.paths import Path

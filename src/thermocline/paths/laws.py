@@ -1,8 +1,7 @@
 r"""Laws of the inverse temperature: priors $\rho(\beta) = e^{-f(\beta)}$ on the path.
 
-The joint density is $p(x, \beta) \propto \mathrm{base}(x)\,e^{\beta r(x) - f(\beta)}$
-(eq. x-beta-joint-density with $f = 0$). A law needs three methods; everything
-Rao-Blackwellised follows from `log_mass`.
+The joint density is $p(x, \beta) \propto \mathrm{base}(x)\,e^{\beta r(x) - f(\beta)}$, eq. x-beta-joint-density where
+$f = 0$. A law needs three methods; everything Rao-Blackwellised follows from `log_mass`.
 """
 
 from collections.abc import Callable

@@ -13,7 +13,6 @@ from thermocline.records import Estimate
 from thermocline.report.page import Figure
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -66,12 +65,10 @@ def styled() -> Iterator[None]:
 
 
 def figure(canvas: "Canvas", caption: str, description: str = "", *, wide: bool = False) -> Figure:
-    """The drawing as a figure of the page; those who cannot see it are told the description, else the caption."""
-    return Figure(svg_of(canvas, description or caption), caption, wide)
+    """The drawing as a figure of the page; those who cannot see it are told the description, else the caption.
 
-
-def svg_of(canvas: "Canvas", description: str) -> "Markup":
-    """SVG that scales with the page; identifiers are made unique, for a page has many drawings."""
+    Its SVG scales with the page; identifiers are made unique, for a page has many drawings.
+    """
     from markupsafe import Markup, escape
 
     stream = StringIO()
@@ -83,7 +80,8 @@ def svg_of(canvas: "Canvas", description: str) -> "Markup":
         text = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", text, count=1)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = IDENTIFIER.sub(rf"\g<1>drawing{next(numbers)}-", text)
-    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(description)}"', 1))
+    label = escape(description or caption)
+    return Figure(Markup(text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)), caption, wide)
 
 
 def count_on(axis: Any) -> None:

@@ -10,7 +10,6 @@ from thermocline.report import summary
 from thermocline.report.drawing import FAINT, GREY, MODES, drawing, figure, range_of, shortened, styled, without_scale
 from thermocline.report.page import Figure, Section
 from thermocline.results.result import Result
-from thermocline.support.precision import computing_in
 
 MOST_MARGINALS, MOST_PAIRS = 12, 4
 MOST_POINTS = 2000  # of a scatter
@@ -26,8 +25,8 @@ class Cloud(NamedTuple):
 
 def posterior(result: Result) -> Section:
     cloud = cloud_of(result)
-    figures = (*census_map(result, cloud), *marginals(cloud), *pairs(cloud))
-    number = len(result.modes)
+    marginals = [marginal(name, cloud) for name in list(cloud.components)[:MOST_MARGINALS]]
+    figures, number = (*census_map(result, cloud), *marginals, *pairs(cloud)), len(result.modes)
     said = {0: "No census of modes was taken.", 1: "One mode was found."}.get(number, f"{number} modes were found.")
     left = len(cloud.components) - MOST_MARGINALS
     more = ("Colours are those of the modes on the map.",) if number > 1 and cloud.position.shape[1] > 1 else ()
@@ -45,9 +44,7 @@ def cloud_of(result: Result) -> Cloud:
     flat = np.concatenate(columns, axis=1).astype(float)
     mode = np.zeros(len(index), int)
     if result.mode_table is not None:
-        with computing_in("float64"):
-            basin = basins(result.mode_table, position)
-        mode = _ranks(result)[basin]
+        mode = _ranks(result)[basins(result.mode_table, position)]
     return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
 
 
@@ -100,14 +97,9 @@ def colour_of(rank: int) -> str:
     return MODES[rank] if rank < len(MODES) else GREY
 
 
-def marginals(cloud: Cloud) -> tuple[Figure, ...]:
-    """A histogram for each parameter, stacked by mode."""
-    return tuple(_marginal(name, cloud) for name in list(cloud.components)[:MOST_MARGINALS])
-
-
-def _marginal(name: str, cloud: Cloud) -> Figure:
-    values = cloud.components[name]
-    ranks = np.unique(cloud.mode)
+def marginal(name: str, cloud: Cloud) -> Figure:
+    """A histogram of one parameter, stacked by mode."""
+    values, ranks = cloud.components[name], np.unique(cloud.mode)
     with drawing(height=2.0) as (canvas, axes):
         parts = [values[cloud.mode == rank] for rank in ranks]
         edges = np.linspace(*range_of(values), 51).tolist()
