@@ -44,7 +44,8 @@ def cloud_of(result: Result) -> Cloud:
     flat = np.concatenate(columns, axis=1).astype(float)
     mode = np.zeros(len(index), int)
     if result.mode_table is not None:
-        mode = _ranks(result)[basins(result.mode_table, position)]
+        ranks = np.append(_ranks(result), len(MODES))  # grey, where no mode explains a draw
+        mode = ranks[basins(result.mode_table, position)]
     return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
 
 
