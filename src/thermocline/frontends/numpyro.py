@@ -22,11 +22,11 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
 
     The density is of the unconstrained latent sites, the Jacobian of their transforms in it, and every constant.
     """
-    require("numpyro", "numpyro")
+    numpyro = require("numpyro", "numpyro", "numpyro.infer.util")
     if not callable(model):
         raise ThermoclineError(f"model is {model!r}; give a function that calls numpyro.sample.")
     with computing_in("float64"):
-        call = Call(model, args, kwargs)
+        call = Call(numpyro, model, args, kwargs)
         _check(call)
         sites, arrays = call.sites, {name: leaf for name, leaf in call.leaves.items() if _is_array(leaf)}
         guess = {name: _unconstrained(sites[name]) for name in call.latents}
@@ -49,10 +49,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
 class Call:
     """A model and its arguments by name, as functions of (position, data); data stand for some of the arguments."""
 
-    def __init__(self, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        from numpyro import handlers
-
-        self.model = model
+    def __init__(self, numpyro: Any, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.model, self.handlers, self.util = model, numpyro.handlers, numpyro.infer.util
         try:
             self.bound = inspect.signature(model).bind(*args, **kwargs)
         except TypeError as error:
@@ -63,13 +61,13 @@ class Call:
         self.structure = jax.tree.structure(dict(self.bound.arguments))
         leaves = named_leaves(dict(self.bound.arguments))
         self.leaves = {name: cast(leaf, "float64") if _is_array(leaf) else leaf for name, leaf in leaves.items()}
-        seeded = handlers.seed(model, jax.random.PRNGKey(0))
-        self.sites = self.trace(handlers.substitute(seeded, substitute_fn=_at_zero), {})
+        seeded = self.handlers.seed(model, jax.random.PRNGKey(0))
+        self.sites = self.trace(self.handlers.substitute(seeded, substitute_fn=_at_zero), {})
         samples = {name: site for name, site in self.sites.items() if site["type"] == "sample"}
         self.latents = [name for name, site in samples.items() if _is_latent(site)]
         self.observed = [name for name in samples if name not in self.latents]
         self.likelihoods = [name for name in self.observed if not _is_factor(samples[name])]
-        self.without_data = handlers.block(model, hide_fn=lambda site: site["name"] in self.observed)
+        self.without_data = self.handlers.block(model, hide_fn=lambda site: site["name"] in self.observed)
 
     def arguments(self, data: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         leaves = [data.get(name, leaf) for name, leaf in self.leaves.items()]
@@ -78,10 +76,8 @@ class Call:
 
     def trace(self, model: Any, data: dict[str, Any]) -> Any:
         """Every site of the model, or of one made from it."""
-        from numpyro import handlers
-
         args, kwargs = self.arguments(data)
-        return handlers.trace(model).get_trace(*args, **kwargs)
+        return self.handlers.trace(model).get_trace(*args, **kwargs)
 
     def log_density(self, position: Any, data: Any) -> jax.Array:
         return self._log_density_of(self.model, position, data)
@@ -90,27 +86,18 @@ class Call:
         return self._log_density_of(self.without_data, position, data)
 
     def _log_density_of(self, model: Any, position: Any, data: Any) -> jax.Array:
-        from numpyro.infer import util
-
-        return -jnp.asarray(util.potential_energy(model, *self.arguments(data), position))
+        return -jnp.asarray(self.util.potential_energy(model, *self.arguments(data), position))
 
     def constrain(self, position: Any, data: Any) -> dict[str, Any]:
-        from numpyro.infer import util
-
-        return util.constrain_fn(self.model, *self.arguments(data), position, return_deterministic=True)
+        return self.util.constrain_fn(self.model, *self.arguments(data), position, return_deterministic=True)
 
     def log_likelihood(self, position: Any, data: Any) -> dict[str, Any]:
-        from numpyro import handlers
-        from numpyro.infer import util
-
-        values = util.constrain_fn(self.model, *self.arguments(data), position)
-        sites = self.trace(handlers.substitute(self.model, data=values), data)
+        values = self.util.constrain_fn(self.model, *self.arguments(data), position)
+        sites = self.trace(self.handlers.substitute(self.model, data=values), data)
         return {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.likelihoods}
 
     def draw_prior(self, key: jax.Array, data: Any) -> dict[str, Any]:
-        from numpyro import handlers
-
-        sites = self.trace(handlers.seed(self.without_data, key), data)
+        sites = self.trace(self.handlers.seed(self.without_data, key), data)
         return {name: _unconstrained(sites[name]) for name in self.latents}
 
 

@@ -67,9 +67,6 @@ class AdiabaticMonteCarlo(Piloted):
         curve = curve._replace(betas=spread(curve.betas, leading_axes(tuning)))
         return super().tuned(tuning)._replace(curve=curve)
 
-    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
-        return jnp.zeros((), position.dtype)  # nothing is carried from run to run
-
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: jax.Array) -> tuple[jax.Array, Draw]:
         key_start, key_legs = jax.random.split(keys.own)
         point = path.draw_base(key_start)

@@ -30,9 +30,6 @@ class AnnealedImportance(Annealing):
     group = 1
     first_draws = 64
 
-    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
-        return jnp.zeros((), position.dtype)  # nothing is carried from run to run
-
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: jax.Array) -> tuple[jax.Array, Draw]:
         key_start, key_moves = jax.random.split(keys.own)
         betas = betas_of(tuning)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods import tuning as tune
@@ -9,7 +11,7 @@ from thermocline.methods.gibbs import GibbsTempering
 from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning, leading_axes, spread
 from thermocline.movers import HMC, Metric, Mover
-from thermocline.paths import TemperatureSchedule, checked_betas
+from thermocline.paths import Path, TemperatureSchedule, checked_betas
 from thermocline.paths.reweighting import Curve
 from thermocline.records import Draws
 from thermocline.support.interpolation import interpolate
@@ -45,6 +47,9 @@ class Piloted:
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
+
+    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Any:
+        return jnp.zeros((), position.dtype)  # nothing is carried from run to run
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tuning
