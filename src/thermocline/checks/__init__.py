@@ -35,13 +35,10 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "swaps": check_swaps,
 }
 
-OF_THE_JOINT = {"occupancy", "base moments", "base law", "tours"}  # need draws of x and beta together
-
 
 def run_checks(context: Context) -> tuple[Check, ...]:
     """Every check, in the order of the registry."""
-    used = CHECKS if context.is_joint else {name: CHECKS[name] for name in CHECKS if name not in OF_THE_JOINT}
-    return tuple(check for function in used.values() for check in function(context))
+    return tuple(check for function in CHECKS.values() for check in function(context))
 
 
 __all__ = ["CHECKS", "Check", "Context", "Verdict", "run_checks", "verdict_of"]

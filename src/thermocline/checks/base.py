@@ -20,7 +20,7 @@ def check_base_moments(context: Context) -> list[Check]:
 
     Mean and variance where the base states them and its tails let them be tested, else quartiles of fresh draws.
     """
-    if not context.has_evidence:
+    if not (context.has_evidence and context.is_joint):
         return []
     supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
     mean, variance = context.base_mean, context.base_variance
@@ -41,7 +41,7 @@ def check_base_moments(context: Context) -> list[Check]:
 
 def check_base_law(context: Context) -> list[Check]:
     """The law of r under fresh draws of the base against its weighted estimate, at five of its quantiles."""
-    if not context.has_evidence:
+    if not (context.has_evidence and context.is_joint):
         return []
     supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
     values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base_log_ratio[supported]))

@@ -32,7 +32,7 @@ def check_modes(context: Context) -> list[Check]:
 
 def check_tours(context: Context) -> list[Check]:
     """What lies beyond the base's reach must not rest on one or two long stays of a chain."""
-    if context.log_evidence is None:
+    if context.log_evidence is None or not context.is_joint:
         return []
     share, number = tours(context.draws, context.log_evidence.value - context.log_zeta)
     if share < APPRECIABLE:

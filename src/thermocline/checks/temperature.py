@@ -19,7 +19,7 @@ def check_round_trips(context: Context) -> list[Check]:
 
 def check_occupancy(context: Context) -> list[Check]:
     """The least visited sixteenth of the path, relative to an even share."""
-    if context.log_prior is None:
+    if context.log_prior is None or not context.is_joint:
         return []
     share = float(occupancy(context.draws, context.log_prior).min())
     advice = "A part of the path was hardly visited: warm up longer, or use a law that learns its bias."

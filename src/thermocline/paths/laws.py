@@ -58,12 +58,9 @@ class Continuous:
         """
         knots = np.linspace(0, 1, num_knots)
         bias = -np.array([float(log_prior(knot)) for knot in knots])
-        if not np.all(np.isfinite(bias)):
-            where = knots[~np.isfinite(bias)][0]
-            raise ThermoclineError(
-                f"the log prior of beta is {-bias[~np.isfinite(bias)][0]} at beta = {where}; "
-                "it must be finite on all of [0, 1]."
-            )
+        for knot, value in zip(knots, -bias, strict=True):
+            if not np.isfinite(value):
+                raise ThermoclineError(f"the log prior of beta is {value} at beta = {knot}; it must be finite there.")
         return cls(bias, knots)
 
     def segments(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

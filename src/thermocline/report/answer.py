@@ -20,6 +20,8 @@ def answer(result: Result) -> Section:
 
 def evidence_against_work(result: Result) -> tuple[Figure, ...]:
     """Log Z with its error from the first part of the draws, for growing parts."""
+    from matplotlib.ticker import EngFormatter
+
     final, draws = result.log_evidence, result.draws
     if final is None or not np.isfinite(final.value):
         return ()
@@ -34,7 +36,7 @@ def evidence_against_work(result: Result) -> tuple[Figure, ...]:
         low, high = np.min((values - reach)[near]), np.max((values + reach)[near])
         margin = 0.08 * (high - low) or 0.1
         axes.set(xscale="log", xlabel="gradients while sampling", ylim=(low - margin, high + margin))
-        axes.xaxis.set_major_formatter(lambda gradients, _: rounded(gradients))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.xaxis.set_minor_formatter("")
         return (figure(canvas, "log Z with its 95% interval as draws came in; the band is the final interval."),)
 
@@ -61,11 +63,3 @@ def masses(result: Result) -> tuple[Figure, ...]:
         axes.legend(loc="best")
         axes.grid(axis="x", color=FAINT, linewidth=0.5)
         return (figure(canvas, "How much each mode holds, with 95% intervals, two ways that should agree."),)
-
-
-def rounded(number: float) -> str:
-    """A large number in few characters."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            return f"{number / size:g}{letter}"
-    return f"{number:g}"

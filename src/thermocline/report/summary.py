@@ -149,14 +149,13 @@ def _number(value: float) -> str:
 
 def component_names(variables: dict[str, np.ndarray]) -> list[str]:
     """Every number among variables with leading axes (chain, draw), as one would index it."""
-    return [_label(name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:])]
+    return list(components(variables))
 
 
-def components(variables: dict[str, np.ndarray], most: int) -> dict[str, np.ndarray]:
-    """The first of them, by name, each (chain, draw)."""
+def components(variables: dict[str, np.ndarray], most: int | None = None) -> dict[str, np.ndarray]:
+    """The first of them, or all, by name, each (chain, draw)."""
     each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
-    return {_label(name, place): variables[name][(..., *place)] for name, place in islice(each, most)}
-
-
-def _label(name: str, place: tuple[int, ...]) -> str:
-    return f"{name}[{','.join(map(str, place))}]" if place else name
+    return {
+        f"{name}[{','.join(map(str, place))}]" if place else name: variables[name][(..., *place)]
+        for name, place in islice(each, most)
+    }
