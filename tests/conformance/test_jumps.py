@@ -7,8 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 import thermocline as tc
 from tests.conformance.exact import BIASED, GAUSSIANS, LADDER, MIXTURES, invariance
-from thermocline.methods.gibbs import GibbsState
-from thermocline.methods.jump import jump
+from thermocline.methods.gibbs import GibbsState, jump
 
 LIMIT = 4.5  # standard errors
 HMC = tc.HMC(num_steps=3)

@@ -17,7 +17,8 @@ from tests.conformance.exact import (
     path_between_gaussians,
     z_score,
 )
-from thermocline.methods import annealing, parallel_tempering, tempered_transitions
+from thermocline.methods import annealed_importance as annealing
+from thermocline.methods import parallel_tempering, tempered_transitions
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.movers import Keys
 from thermocline.paths import TemperatureSchedule, tempered

@@ -6,19 +6,17 @@ import pytest
 from scipy import integrate
 
 from thermocline.estimators import (
-    Estimate,
     beta_marginal,
     kl_base_to_target,
     kl_target_to_base,
     log_evidence,
     log_partition,
     log_partition_bounds,
-    mean_log_ratio,
 )
 from thermocline.estimators.log_partition import occupancy
 from thermocline.estimators.thermodynamic import integrate_over_bins
 from thermocline.paths import Continuous
-from thermocline.records import Draws
+from thermocline.records import Draws, Estimate
 
 EXACT = Estimate(0.0, 0.0, np.inf)
 SHIFT, CONSTANT = 1.5, 0.4  # base N(0, 1), target exp(CONSTANT) N(SHIFT, 1)
@@ -89,16 +87,6 @@ def test_a_law_that_goes_to_the_base_itself_knows_that_it_leaves_the_support():
     log_ratio = DRAWS.log_ratio.copy()
     log_ratio[0, 0] = -np.inf
     assert kl_base_to_target(DRAWS._replace(log_ratio=log_ratio), EXACT).value == np.inf
-
-
-def test_rao_blackwellised_thermodynamic_integration_is_the_ratio():
-    """Identically, draw for draw: the integral of d/dbeta of a log sum is that log sum's difference."""
-    nodes, weights = np.polynomial.legendre.leggauss(40)
-    slopes = np.array([mean_log_ratio(DRAWS, beta) for beta in (nodes + 1) / 2])
-    log_sums = [
-        np.logaddexp.reduce(log_weight.ravel()) for log_weight in (DRAWS.log_weight_target, DRAWS.log_weight_base)
-    ]
-    assert weights @ slopes / 2 == pytest.approx(log_sums[0] - log_sums[1], abs=1e-10)
 
 
 def test_thermodynamic_integration_over_drawn_betas():

@@ -11,7 +11,7 @@ import thermocline as tc
 from tests.conformance.exact import CONSTANT, LOG_ZETA, MEANS, NUM_DRAWS, PRECISIONS, path_between_gaussians, z_score
 from tests.problems import bimodal
 from thermocline.methods.extended_hamiltonian import STIFFNESS
-from thermocline.methods.metadynamics import NUM_BINS, Bias
+from thermocline.methods.tuning import NUM_BINS, Bias
 from thermocline.movers import Keys, metric_of
 from thermocline.paths import ExtendedPoint
 

@@ -12,7 +12,6 @@ import thermocline as tc
 from thermocline.methods import METHODS, Temperatures, check_method
 from thermocline.methods.tuning import visits_base
 from thermocline.movers import metric_of
-from thermocline.paths import LAWS
 from thermocline.results import storage
 from thermocline.support.precision import to_numpy
 
@@ -89,8 +88,8 @@ def test_a_method_that_does_not_state_its_facts_is_refused_with_their_names():
 
 
 ABOUT = {"method", "methods", "law", "laws", "pilot", "chosen", "schedule"}
-CLASSES = {"Law", "Learned", "Method", "Neighbours", "TemperatureSchedule"}
-CLASSES |= {made.__name__ for registry in (METHODS, LAWS) for made in registry.values()}
+CLASSES = {"Continuous", "Ladder", "Law", "Learned", "Method", "Neighbours", "TemperatureSchedule"}
+CLASSES |= {made.__name__ for made in METHODS.values()}
 
 
 def guesses(tree):

@@ -183,3 +183,9 @@ def test_it_fits_a_phone(page, tmp_path):
     width, narrowest, widest = map(int, found.groups())
     assert width <= 390
     assert 300 <= narrowest <= widest <= 390
+
+
+def test_a_draw_that_no_mode_explains_is_drawn_all_the_same(result, tmp_path, monkeypatch):
+    unexplained = lambda table, position: np.arange(len(position)) % (len(table.location) + 1)  # noqa: E731
+    monkeypatch.setitem(plane.__globals__, "basins", unexplained)  # the module: its section has the same name
+    assert result.report(tmp_path / "report.html").exists()

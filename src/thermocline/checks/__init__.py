@@ -4,13 +4,11 @@ from collections.abc import Callable
 
 from thermocline.checks.base import check_base_law, check_base_moments, check_lower_bound
 from thermocline.checks.check import Check, Context, Verdict, verdict_of
-from thermocline.checks.method import check_method
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
-from thermocline.checks.model import check_model
+from thermocline.checks.model import check_has_evidence, check_method, check_model
 from thermocline.checks.modes import check_modes, check_tail_index, check_tours
 from thermocline.checks.moves import check_divergences, check_nonfinite, check_runaways, check_standstill
-from thermocline.checks.replicas import check_swaps
-from thermocline.checks.temperature import check_has_evidence, check_occupancy, check_round_trips
+from thermocline.checks.temperature import check_occupancy, check_round_trips, check_swaps
 from thermocline.checks.weights import check_error, check_weights
 
 CHECKS: dict[str, Callable[[Context], list[Check]]] = {
@@ -37,13 +35,10 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "swaps": check_swaps,
 }
 
-OF_THE_JOINT = {"occupancy", "base moments", "base law", "tours"}  # need draws of x and beta together
-
 
 def run_checks(context: Context) -> tuple[Check, ...]:
     """Every check, in the order of the registry."""
-    used = CHECKS if context.is_joint else {name: CHECKS[name] for name in CHECKS if name not in OF_THE_JOINT}
-    return tuple(check for function in used.values() for check in function(context))
+    return tuple(check for function in CHECKS.values() for check in function(context))
 
 
 __all__ = ["CHECKS", "Check", "Context", "Verdict", "run_checks", "verdict_of"]

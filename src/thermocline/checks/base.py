@@ -5,11 +5,10 @@ Necessary, not sufficient: a chain can know the base and have missed a mode of t
 
 import numpy as np
 
-from thermocline.checks.check import Check, Context, at_least
+from thermocline.checks.check import P_LIMITS, Check, Context, at_least
 from thermocline.estimators import expectation
 from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_tail
 
-P_LIMITS = 1e-3, 1e-6
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 QUARTILES = (0.25, 0.5, 0.75)
 MOST_KURTOSIS = 1.5  # beyond a Gaussian's; with more, the error of a variance is itself too uncertain to test by
@@ -21,7 +20,7 @@ def check_base_moments(context: Context) -> list[Check]:
 
     Mean and variance where the base states them and its tails let them be tested, else quartiles of fresh draws.
     """
-    if not context.has_evidence:
+    if not (context.has_evidence and context.is_joint):
         return []
     supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
     mean, variance = context.base_mean, context.base_variance
@@ -36,50 +35,30 @@ def check_base_moments(context: Context) -> list[Check]:
             p_values.append(_p_value(offset**2, log_weight, variance[i], 0.0))
         else:
             p_values += _law_p_values(values, log_weight, fresh, QUARTILES)
-    return [
-        at_least(
-            "base moments (p)",
-            _corrected(p_values),
-            *P_LIMITS,
-            "The draws do not reproduce the base's own moments: chains have not explored the path; draw more.",
-        )
-    ]
+    advice = "The draws do not reproduce the base's own moments: chains have not explored the path; draw more."
+    return [at_least("base moments (p)", _corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_base_law(context: Context) -> list[Check]:
     """The law of r under fresh draws of the base against its weighted estimate, at five of its quantiles."""
-    if not context.has_evidence:
+    if not (context.has_evidence and context.is_joint):
         return []
     supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
     values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base_log_ratio[supported]))
     p_values = _law_p_values(values, context.draws.log_weight_base, fresh, LAW_POINTS)
-    return [
-        at_least(
-            "law of r under the base (p)",
-            _corrected(p_values),
-            *P_LIMITS,
-            "The draws weighted for the base have another law of r than fresh draws of it: draw more.",
-        )
-    ]
+    advice = "The draws weighted for the base have another law of r than fresh draws of it: draw more."
+    return [at_least("law of r under the base (p)", _corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_lower_bound(context: Context) -> list[Check]:
     """E_base[r] + log zeta <= log Z, from fresh draws: a bound up to its own error."""
     if context.log_evidence is None or not np.isfinite(context.base_log_ratio).all():
         return []
-    bound = context.base_log_ratio.mean() + context.log_zeta
-    error = np.hypot(
-        context.base_log_ratio.std() / np.sqrt(context.base_log_ratio.size), context.log_evidence.standard_error
-    )
-    excess = (bound - context.log_evidence.value) / error if error > 0 else 0.0
-    return [
-        at_least(
-            "evidence above its lower bound (p)",
-            float(normal_tail(excess)),
-            *P_LIMITS,
-            "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target.",
-        )
-    ]
+    log_ratio, evidence = context.base_log_ratio, context.log_evidence
+    error = np.hypot(log_ratio.std() / np.sqrt(log_ratio.size), evidence.standard_error)
+    excess = (log_ratio.mean() + context.log_zeta - evidence.value) / error if error > 0 else 0.0
+    advice = "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target."
+    return [at_least("evidence above its lower bound (p)", float(normal_tail(excess)), *P_LIMITS, advice)]
 
 
 def _law_p_values(

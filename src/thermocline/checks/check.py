@@ -10,6 +10,7 @@ from thermocline.estimators.batches import Batches
 from thermocline.records import Draws, Estimate
 
 Verdict = Literal["ok", "suspect", "failed"]
+P_LIMITS = 1e-3, 1e-6  # of p-values: below the first suspect, below the second failed
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from thermocline.checks.check import Check, Context, at_least
+from thermocline.checks.check import P_LIMITS, Check, Context, at_least
 from thermocline.estimators.convergence import APPRECIABLE, tours
 from thermocline.records import Estimate, Mode
 from thermocline.support.tails import normal_tail
 from thermocline.target import describe
 
-P_LIMITS = 1e-3, 1e-6
 VISIT_LIMITS = 10, 3
 TOUR_LIMITS = 3, 1.5
 LEAST_POWER = 1.02  # with which a density falls that can be integrated
@@ -17,11 +16,8 @@ KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
 
 def check_modes(context: Context) -> list[Check]:
     """No known mode may weigh more by its own fit than the chains gave it, or have been visited too seldom."""
-    if not context.modes:
-        return []
-    checks = []
-    known = context.log_known_mass
-    if context.log_evidence is not None and known is not None and np.isfinite(known.value + known.standard_error):
+    checks, known = [], context.log_known_mass
+    if context.modes and context.log_evidence and known and np.isfinite(known.value + known.standard_error):
         checks.append(_total(context.modes, known, context.log_evidence))
     heavy = [mode for mode in context.modes if _mass(mode) >= APPRECIABLE]
     if heavy:
@@ -36,7 +32,7 @@ def check_modes(context: Context) -> list[Check]:
 
 def check_tours(context: Context) -> list[Check]:
     """What lies beyond the base's reach must not rest on one or two long stays of a chain."""
-    if context.log_evidence is None:
+    if context.log_evidence is None or not context.is_joint:
         return []
     share, number = tours(context.draws, context.log_evidence.value - context.log_zeta)
     if share < APPRECIABLE:

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from inspect import cleandoc
@@ -11,8 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
+import thermocline as tc
+from thermocline.auto import FITS, FITS_OF_DRAWS
+from thermocline.bases import BASES
+from thermocline.checks import CHECKS
+from thermocline.cli import demonstration
 from thermocline.cli.model_file import data_of, target_of
 from thermocline.engine.checkpoint import STATE
+from thermocline.methods import METHODS
+from thermocline.report import many, plain
 from thermocline.support.errors import ThermoclineError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
@@ -27,17 +34,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Progress = Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of a table.")]
 RunFile = Annotated[Path, typer.Argument(metavar="RUN.nc", help="A file that `run --out` or result.save wrote.")]
 
 
-class Listed(StrEnum):
-    """What `list` can list."""
-
-    methods = "methods"
-    bases = "bases"
-    fits = "fits"
-    checks = "checks"
+REGISTRIES: dict[str, dict[str, Any]] = {
+    "methods": METHODS,
+    "bases": BASES,
+    "fits": FITS | FITS_OF_DRAWS,
+    "checks": CHECKS,
+}
+Listed = StrEnum("Listed", list(REGISTRIES))  # what `list` can list
 
 
 @app.command()
@@ -57,7 +66,7 @@ def run(
     ] = None,
     method: Annotated[str, typer.Option(help="How to explore: see `thermocline list methods`.")] = "gibbs",
     base: Annotated[str, typer.Option(help="How to find the base: see `thermocline list fits`.")] = "auto",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
+    seed: Seed = 0,
     target_error: Annotated[
         float | None,
         typer.Option(help="Stop when the standard error of log Z is below this (0.05 unless --num-draws is given)."),
@@ -66,7 +75,7 @@ def run(
     num_chains: Annotated[
         int | None, typer.Option(help="Chains, all advanced together; 16, or 4 a target with --data.")
     ] = None,
-    progress: Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")] = True,
+    progress: Progress = True,
     as_json: AsJson = False,
 ) -> None:
     """Sample a model and print the answer.
@@ -74,27 +83,13 @@ def run(
     MODULE is a Python module or file: `thermocline run model.py:target --out run.nc`. With `--data`, its target is run
     once for each row of the data, by the names that its own data have.
     """
-    import thermocline as tc
-    from thermocline.auto import FITS
-    from thermocline.methods import METHODS
-
     with sentences():
         options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "seed": seed}
         options |= {"method": chosen("method", method, METHODS)(), "checkpoint": checkpoint, "progress": progress}
         options |= {} if num_chains is None else {"num_chains": num_chains}
         fit = None if base == "auto" else chosen("fit", base, FITS)
         writable(out, report)
-        target = target_of(model)
-        if data is not None and fit is not None:
-            raise ThermoclineError("with --data a base is looked for by `auto`; leave --base out.")
-        try:
-            if data is None:
-                result = tc.sample(target, base=fit, **options)
-            else:
-                result = tc.sample_many(target, data_of(data), **options)
-        except KeyboardInterrupt:
-            say(how_to_resume(checkpoint))
-            raise typer.Exit(INTERRUPTED) from None
+        result = sampled(target_of(model), data, fit, options)
         if out is not None:
             result.save(out)
         if report is not None:
@@ -103,11 +98,24 @@ def run(
     ended_with(result)
 
 
+def sampled(target: tc.Target, data: Path | None, fit: Any, options: dict[str, Any]) -> Any:
+    """The result, of one target or of many; an interrupted run says how to go on."""
+    if data is not None and fit is not None:
+        raise ThermoclineError("with --data a base is looked for by `auto`; leave --base out.")
+    try:
+        if data is None:
+            return tc.sample(target, base=fit, **options)
+        return tc.sample_many(target, data_of(data), **options)
+    except KeyboardInterrupt:
+        say(how_to_resume(options["checkpoint"]))
+        raise typer.Exit(INTERRUPTED) from None
+
+
 @app.command()
 def summary(run_file: RunFile, as_json: AsJson = False) -> None:
     """Print the summary of a saved run."""
     with sentences():
-        result = loaded(run_file)
+        result = tc.load(run_file)
         show(result, as_json)
     ended_with(result)
 
@@ -118,7 +126,7 @@ def report(
 ) -> None:
     """Write the report of a saved run: one HTML page to look at and to send."""
     with sentences():
-        result = loaded(run_file)
+        result = tc.load(run_file)
         writable(out)
         say(f"{result.report(out)}")
     ended_with(result)
@@ -135,27 +143,22 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare models by their evidences: Bayes factors and probabilities, named by the files."""
-    import thermocline as tc
-    from thermocline.report.plain import to_json
-
     with sentences():
         names = distinct_names(run_files)
-        results = {name: loaded(path) for name, path in zip(names, run_files, strict=True)}
+        results = {name: tc.load(path) for name, path in zip(names, run_files, strict=True)}
         comparison = tc.compare(results, prior=weights_of(prior, names), despite=despite or ())
         if plot is not None:
             writable(plot)
             comparison.plot().savefig(plot)
-        print(to_json(comparison.as_dict()) if as_json else comparison.summary())
+        print(plain.to_json(comparison.as_dict()) if as_json else comparison.summary())
 
 
 @app.command(name="list")
 def list_(what: Annotated[Listed, typer.Argument(help="Which registry.")], as_json: AsJson = False) -> None:
     """List the methods, bases, fits or checks, each with a sentence."""
-    from thermocline.report.plain import to_json
-
-    rows = {name: first_sentence(item) for name, item in registry(what).items()}
+    rows = {name: cleandoc(item.__doc__ or "").split("\n")[0] for name, item in REGISTRIES[what].items()}
     if as_json:
-        print(to_json(rows))
+        print(plain.to_json(rows))
         return
     from rich.console import Console
     from rich.table import Table
@@ -171,14 +174,11 @@ def list_(what: Annotated[Listed, typer.Argument(help="Which registry.")], as_js
 @app.command()
 def demo(
     out: Annotated[Path | None, typer.Option(help="Write run.nc and report.html into this folder.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same answer.")] = 0,
-    progress: Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")] = True,
+    seed: Seed = 0,
+    progress: Progress = True,
     as_json: AsJson = False,
 ) -> None:
     """Sample a curved target with two separate modes whose answers are known, and print both."""
-    import thermocline as tc
-    from thermocline.cli import demonstration
-
     with sentences():
         result = tc.sample(demonstration.target(), seed=seed, progress=progress)
         show(result, as_json)
@@ -207,22 +207,13 @@ def say(text: str) -> None:
 
 
 def show(result: Any, as_json: bool) -> None:
-    from thermocline.report import many, plain
-    from thermocline.results.many import ManyResults
-
-    plainly: Any = many.as_dict if isinstance(result, ManyResults) else plain.as_dict
+    plainly: Any = many.as_dict if isinstance(result, tc.ManyResults) else plain.as_dict
     print(plain.to_json(plainly(result)) if as_json else result.summary())
 
 
 def ended_with(result: Any) -> None:
     if result.verdict == "failed":
         raise typer.Exit(FAILED)
-
-
-def loaded(path: Path) -> Any:
-    import thermocline as tc
-
-    return tc.load(path)
 
 
 def chosen(kind: str, name: str, among: dict[str, Any]) -> Any:
@@ -263,24 +254,3 @@ def weights_of(text: str | None, names: list[str]) -> dict[str, float] | None:
     if len(weights) != len(names):
         raise ThermoclineError(f"--prior is {text!r}; give {len(names)} numbers with commas between them.")
     return dict(zip(names, weights, strict=True))
-
-
-def registry(what: Listed) -> dict[str, Callable[..., Any]]:
-    from thermocline.auto import FITS, FITS_OF_DRAWS
-    from thermocline.bases import BASES
-    from thermocline.checks import CHECKS
-    from thermocline.methods import METHODS
-
-    return {
-        Listed.methods: METHODS,
-        Listed.bases: BASES,
-        Listed.fits: FITS | FITS_OF_DRAWS,
-        Listed.checks: CHECKS,
-    }[what]
-
-
-def first_sentence(item: Any) -> str:
-    """The first line of what an object says of itself."""
-    return cleandoc(item.__doc__ or "").split("\n")[0]
-
-

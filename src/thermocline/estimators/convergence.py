@@ -61,8 +61,7 @@ def pareto_k(log_weight: np.ndarray) -> float:
     excess = ordered[-size:] - ordered[-size - 1]
     if np.unique(np.round(excess, 9)).size < 5:  # a few atoms: bounded, and no tail to speak of
         return -np.inf
-    excess = np.maximum(excess, 1e-300)
-    return _fit_pareto_shape(excess)
+    return _fit_pareto_shape(np.maximum(excess, 1e-300))
 
 
 def _fit_pareto_shape(excess: np.ndarray) -> float:
@@ -83,7 +82,7 @@ def round_trips(draws: Draws) -> np.ndarray:
     """Journeys from base to target and back, by each chain; by all its replicas, where it is an ensemble."""
     if has_stages(draws):
         return draws.num_round_trips.sum(axis=1)
-    return np.array([_crossings(row[row != 0]) // 2 for row in path_ends(draws)])
+    return np.array([np.count_nonzero(np.diff(row[row != 0])) // 2 for row in path_ends(draws)])
 
 
 def path_ends(draws: Draws) -> np.ndarray:
@@ -114,11 +113,6 @@ def tours(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
     mass = np.concatenate(masses)
     total = mass.sum()
     return float(total / weight.sum()), float(total**2 / np.sum(mass**2)) if total > 0 else 0.0
-
-
-def _crossings(ends: np.ndarray) -> int:
-    """Changes of end."""
-    return int(np.count_nonzero(np.diff(ends)))
 
 
 def difference_p_value(first: Estimate, second: Estimate) -> float:

@@ -60,9 +60,3 @@ class Interval(NamedTuple):
 
     lower: Estimate
     upper: Estimate
-
-
-def interval(values: np.ndarray, log_weight: np.ndarray, probability: float) -> Interval:
-    """The central interval that holds `probability`."""
-    tail = (1 - probability) / 2
-    return Interval(quantile(values, log_weight, tail), quantile(values, log_weight, 1 - tail))

@@ -37,9 +37,8 @@ def log_partition(draws: Draws, log_zeta: float, log_support: Estimate, betas: n
         log_weight = tempered(beta, draws.log_ratio) + draws.log_weight_base
         ratio = log_ratio_of_means(log_weight, draws.log_weight_base)
         estimates.append(ratio + beta * log_zeta + log_support)
-    return Curve(
-        np.asarray(betas), np.array([e.value for e in estimates]), np.array([e.standard_error for e in estimates])
-    )
+    errors = np.array([e.standard_error for e in estimates])
+    return Curve(np.asarray(betas), np.array([e.value for e in estimates]), errors)
 
 
 def beta_marginal(draws: Draws, log_prior: np.ndarray, betas: np.ndarray) -> Curve:
@@ -85,12 +84,6 @@ def log_partition_bounds(draws: Draws, log_zeta: float, log_support: Estimate, b
         forward = np.where(betas > 0, betas * kl_base_to_target(draws, log_support).value, 0.0)
     slack = np.minimum(forward, (1 - betas) * kl_target_to_base(draws, log_support).value)
     return Bounds(betas, betas * evidence - slack, betas * evidence)
-
-
-def mean_log_ratio(draws: Draws, beta: float) -> float:
-    """E[r | beta], Rao-Blackwellised: the slope of log z(beta) - beta log zeta."""
-    weight, _ = relative(tempered(beta, draws.log_ratio) + draws.log_weight_base)
-    return float(np.mean(weight * draws.log_ratio))
 
 
 def tempered(beta: float, log_ratio: np.ndarray) -> np.ndarray:

@@ -112,11 +112,6 @@ def _sum_of_log_means(log_weights: np.ndarray) -> Estimate:
 
 
 def swap_rejections(draws: Draws) -> np.ndarray:
-    """Mean probability that each pair of neighbours does not swap."""
+    """Mean probability that each pair of neighbours does not swap; their sum is Syed et al.'s (2021) global barrier."""
     log_acceptance = draws.stage_log_weights.sum(axis=2)
     return np.mean(-np.expm1(np.minimum(log_acceptance, 0.0)), axis=(0, 1))
-
-
-def global_barrier(draws: Draws) -> float:
-    """Syed et al.'s (2021) global communication barrier, as the sum of the rejections measures it."""
-    return float(np.sum(swap_rejections(draws)))

@@ -1,7 +1,6 @@
-"""What front ends share: optional packages, data as leaves, and a first position."""
+"""What front ends share: data as leaves, and a first position."""
 
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,37 +16,24 @@ NUM_STARTS = 256
 WIDTH = 2.0  # of the box in which a start is looked for, as Stan and NumPyro have it
 
 
-def needs(package: str, extra: str) -> Any:
-    """An optional package, or a sentence on how to get it."""
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise ThermoclineError(
-            f"{package} is not installed ({error}); run `pip install 'thermocline[{extra}]'`."
-        ) from error
+def data_among(values: dict[str, Any], evaluate: Callable[[dict[str, Any]], Any]) -> dict[str, np.ndarray]:
+    """The arrays that may be inputs of a compiled program, instead of constants: those that decide no shape or branch.
 
+    `evaluate` is a function of all of them by name.
+    """
 
-def those_that_trace(function: Callable[[list[Any]], Any], leaves: Sequence[Any]) -> list[bool]:
-    """Which leaves may be inputs of a compiled program, instead of constants: those that decide no shape or branch."""
-    if _traces(function, leaves, [True] * len(leaves)):
-        return [True] * len(leaves)
-    chosen = [False] * len(leaves)
-    for i in range(len(leaves)):
-        chosen[i] = True
-        chosen[i] = _traces(function, leaves, chosen)
-    return chosen
+    def traces(names: list[str]) -> bool:
+        try:
+            jax.eval_shape(lambda inputs: evaluate(values | inputs), {name: values[name] for name in names})
+        except Exception:  # noqa: BLE001 - a model that cannot be traced says so in many ways
+            return False
+        return True
 
-
-def _traces(function: Callable[[list[Any]], Any], leaves: Sequence[Any], chosen: list[bool]) -> bool:
-    def partly(inputs: list[Any]) -> Any:
-        given = iter(inputs)
-        return function([next(given) if use else leaf for leaf, use in zip(leaves, chosen, strict=True)])
-
-    try:
-        jax.eval_shape(partly, [leaf for leaf, use in zip(leaves, chosen, strict=True) if use])
-    except Exception:  # noqa: BLE001 - a model that cannot be traced says so in many ways
-        return False
-    return True
+    chosen: list[str] = list(values) if traces(list(values)) else []
+    for name in values:
+        if name not in chosen and traces([*chosen, name]):
+            chosen.append(name)
+    return {name: np.asarray(values[name]) for name in chosen}
 
 
 def first_position(log_density: Callable[[Any, Any], Any], guess: Any, data: Any) -> Any:

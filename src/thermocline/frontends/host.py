@@ -42,6 +42,16 @@ def differentiable(evaluate: Evaluate) -> Callable[[jax.Array, Any], jax.Array]:
     return log_density
 
 
+def on_host(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[jax.Array, Any], jax.Array]:
+    """The log density of a vector from a host function of rows, to rows of a value and its gradient."""
+
+    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
+        both = call_host(function, vector, vector.size + 1)
+        return both[0], both[1:]
+
+    return differentiable(evaluate)
+
+
 def call_host(function: Callable[[np.ndarray], np.ndarray], vector: jax.Array, size: int) -> jax.Array:
     """`function` of NumPy rows (row, dim) to rows (row, size), called from a JAX program; one call for all chains.
 

@@ -7,8 +7,9 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.frontends.host import call_host, differentiable, rowwise
+from thermocline.frontends.host import on_host, rowwise
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import ravelled, ravelled_rows, unravelled
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_position, describe
 
@@ -23,37 +24,24 @@ def from_numpy(value_and_grad: Callable[[Any], tuple[Any, Any]], initial_positio
         raise ThermoclineError(f"value_and_grad is {value_and_grad!r}; give a function of a position.")
     check_position(initial_position)
     with computing_in("float64"):
-        start = cast(initial_position, "float64")
-        flat = np.asarray(ravel_pytree(start)[0])
-        start = to_numpy(start)
-    shapes, structure = [leaf.shape for leaf in jax.tree.leaves(start)], jax.tree.structure(start)
-
-    def tree_of(rows: np.ndarray, lead: tuple[int, ...]) -> Any:
-        pieces = np.split(rows, np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1], axis=-1)
-        leaves = [piece.reshape((*lead, *shape)) for piece, shape in zip(pieces, shapes, strict=True)]
-        return jax.tree.unflatten(structure, leaves)
+        start = to_numpy(cast(initial_position, "float64"))
 
     def one(vector: np.ndarray) -> np.ndarray:
-        value, gradient = value_and_grad(tree_of(vector, ()))
-        return np.concatenate([[float(value)], *(np.ravel(leaf) for leaf in jax.tree.leaves(gradient))])
+        value, gradient = value_and_grad(unravelled(vector, start))
+        return np.append(float(value), ravelled(gradient))
 
     def many(rows: np.ndarray) -> np.ndarray:
-        values, gradient = value_and_grad(tree_of(rows, (len(rows),)))
-        leaves = [np.reshape(leaf, (len(rows), -1)) for leaf in jax.tree.leaves(gradient)]
-        return np.concatenate([np.reshape(values, (len(rows), 1)), *leaves], axis=1)
+        values, gradient = value_and_grad(unravelled(rows, start))
+        return np.concatenate([np.reshape(values, (len(rows), 1)), ravelled_rows(gradient)], axis=1)
 
     _check(value_and_grad, start)
-    function = many if _is_batched(many, one, flat) else rowwise(one)
-
-    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
-        both = call_host(function, vector, vector.size + 1)
-        return both[0], both[1:]
+    function = many if _is_batched(many, one, ravelled(start)) else rowwise(one)
+    log_density = on_host(function)
 
     def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
         both = function(rows)
         return both[:, 0], both[:, 1:]
 
-    log_density = differentiable(evaluate)
     return Target(lambda position: log_density(ravel_pytree(position)[0], None), start, host=host)
 
 

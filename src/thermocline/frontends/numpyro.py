@@ -10,8 +10,9 @@ import numpy as np
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
+from thermocline.frontends.common import data_among, first_position, not_a_number
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 from thermocline.support.precision import cast, computing_in
 from thermocline.target import Labels, Target, named_leaves
 
@@ -21,40 +22,35 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
 
     The density is of the unconstrained latent sites, the Jacobian of their transforms in it, and every constant.
     """
-    needs("numpyro", "numpyro")
+    numpyro = require("numpyro", "numpyro", "numpyro.infer.util")
     if not callable(model):
         raise ThermoclineError(f"model is {model!r}; give a function that calls numpyro.sample.")
     with computing_in("float64"):
-        call = Call(model, args, kwargs)
-        sites = call.first_trace()
-        latents = [name for name, site in sites.items() if _is_latent(site)]
-        observed = [name for name, site in sites.items() if site["type"] == "sample" and name not in latents]
-        _check(sites, latents, observed)
-        guess = {name: _unconstrained(sites[name]) for name in latents}
-        call.choose_data(lambda data: _log_density(call, guess, data))
+        call = Call(numpyro, model, args, kwargs)
+        _check(call)
+        sites, arrays = call.sites, {name: leaf for name, leaf in call.leaves.items() if _is_array(leaf)}
+        guess = {name: _unconstrained(sites[name]) for name in call.latents}
+        data = data_among(arrays, lambda data: call.log_density(guess, data))
         caveats = _caveats(sites)
-        functions = _functions(call, latents, observed)
-        prior = None
-        if not any("improper" in caveat or "masked" in caveat for caveat in caveats):
-            prior = Base(*(Partial(function, data=call.data) for function in functions["prior"]))
+        is_proper = not any("improper" in caveat or "masked" in caveat for caveat in caveats)
         return Target(
-            functions["log_density"],
-            first_position(functions["log_density"], guess, call.data),
-            call.data,
-            functions["constrain"],
-            prior,
+            call.log_density,
+            first_position(call.log_density, guess, data),
+            data,
+            call.constrain,
+            Base(Partial(call.log_prior, data=data), Partial(call.draw_prior, data=data)) if is_proper else None,
             caveats,
             _labels(sites),
-            _observed(sites, observed, call.data),
-            functions["log_likelihood"] if any(not _is_factor(sites[name]) for name in observed) else None,
+            _observed(call, data),
+            call.log_likelihood if call.likelihoods else None,
         )
 
 
 class Call:
-    """A model and its arguments, some of which are data: arrays that decide no shape and no branch of it."""
+    """A model and its arguments by name, as functions of (position, data); data stand for some of the arguments."""
 
-    def __init__(self, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.model = model
+    def __init__(self, numpyro: Any, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.model, self.handlers, self.util = model, numpyro.handlers, numpyro.infer.util
         try:
             self.bound = inspect.signature(model).bind(*args, **kwargs)
         except TypeError as error:
@@ -62,36 +58,47 @@ class Call:
                 f"the model cannot be called with these arguments: {error}; "
                 "pass them to from_numpyro after the model, as you would to it."
             ) from error
-        self.leaves, self.structure = jax.tree.flatten(dict(self.bound.arguments))
-        self.names = list(named_leaves(dict(self.bound.arguments)))
-        self.leaves = [cast(leaf, "float64") if _is_array(leaf) else leaf for leaf in self.leaves]
-        self.data: dict[str, Any] = {}
-
-    def choose_data(self, evaluate: Callable[[dict[str, Any]], Any]) -> None:
-        """Make data of the arrays that `evaluate`, a function of data, lets pass as unknown."""
-        arrays = {name: leaf for name, leaf in zip(self.names, self.leaves, strict=True) if _is_array(leaf)}
-        chosen = those_that_trace(
-            lambda leaves: evaluate(dict(zip(arrays, leaves, strict=True))), list(arrays.values())
-        )
-        self.data = {name: np.asarray(arrays[name]) for name, use in zip(arrays, chosen, strict=True) if use}
+        self.structure = jax.tree.structure(dict(self.bound.arguments))
+        leaves = named_leaves(dict(self.bound.arguments))
+        self.leaves = {name: cast(leaf, "float64") if _is_array(leaf) else leaf for name, leaf in leaves.items()}
+        seeded = self.handlers.seed(model, jax.random.PRNGKey(0))
+        self.sites = self.trace(self.handlers.substitute(seeded, substitute_fn=_at_zero), {})
+        samples = {name: site for name, site in self.sites.items() if site["type"] == "sample"}
+        self.latents = [name for name, site in samples.items() if _is_latent(site)]
+        self.observed = [name for name in samples if name not in self.latents]
+        self.likelihoods = [name for name in self.observed if not _is_factor(samples[name])]
+        self.without_data = self.handlers.block(model, hide_fn=lambda site: site["name"] in self.observed)
 
     def arguments(self, data: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        leaves = [data.get(name, leaf) for name, leaf in zip(self.names, self.leaves, strict=True)]
+        leaves = [data.get(name, leaf) for name, leaf in self.leaves.items()]
         bound = inspect.BoundArguments(self.bound.signature, jax.tree.unflatten(self.structure, leaves))
         return bound.args, bound.kwargs
 
     def trace(self, model: Any, data: dict[str, Any]) -> Any:
-        from numpyro import handlers
-
+        """Every site of the model, or of one made from it."""
         args, kwargs = self.arguments(data)
-        return handlers.trace(model).get_trace(*args, **kwargs)
+        return self.handlers.trace(model).get_trace(*args, **kwargs)
 
-    def first_trace(self) -> Any:
-        """Every site of the model, latents at zero of their unconstrained coordinates."""
-        from numpyro import handlers
+    def log_density(self, position: Any, data: Any) -> jax.Array:
+        return self._log_density_of(self.model, position, data)
 
-        seeded = handlers.seed(self.model, jax.random.PRNGKey(0))
-        return self.trace(handlers.substitute(seeded, substitute_fn=_at_zero), {})
+    def log_prior(self, position: Any, data: Any) -> jax.Array:
+        return self._log_density_of(self.without_data, position, data)
+
+    def _log_density_of(self, model: Any, position: Any, data: Any) -> jax.Array:
+        return -jnp.asarray(self.util.potential_energy(model, *self.arguments(data), position))
+
+    def constrain(self, position: Any, data: Any) -> dict[str, Any]:
+        return self.util.constrain_fn(self.model, *self.arguments(data), position, return_deterministic=True)
+
+    def log_likelihood(self, position: Any, data: Any) -> dict[str, Any]:
+        values = self.util.constrain_fn(self.model, *self.arguments(data), position)
+        sites = self.trace(self.handlers.substitute(self.model, data=values), data)
+        return {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.likelihoods}
+
+    def draw_prior(self, key: jax.Array, data: Any) -> dict[str, Any]:
+        sites = self.trace(self.handlers.seed(self.without_data, key), data)
+        return {name: _unconstrained(sites[name]) for name in self.latents}
 
 
 def _at_zero(site: dict[str, Any]) -> Any:
@@ -107,53 +114,9 @@ def _at_zero(site: dict[str, Any]) -> Any:
         ) from error
 
 
-def _functions(call: Call, latents: list[str], observed: list[str]) -> dict[str, Any]:
-    """The functions of (position, data), and of (key, data), that a target is made of."""
-    from numpyro import handlers
-    from numpyro.infer import util
-
-    def log_density(position: Any, data: Any) -> jax.Array:
-        return _log_density(call, position, data)
-
-    def constrain(position: Any, data: Any) -> dict[str, Any]:
-        args, kwargs = call.arguments(data)
-        return util.constrain_fn(call.model, args, kwargs, position, return_deterministic=True)
-
-    def log_likelihood(position: Any, data: Any) -> dict[str, Any]:
-        args, kwargs = call.arguments(data)
-        values = util.constrain_fn(call.model, args, kwargs, position)
-        sites = call.trace(handlers.substitute(call.model, data=values), data)
-        kept = {name: sites[name] for name in observed if not _is_factor(sites[name])}
-        return {name: site["fn"].log_prob(site["value"]) for name, site in kept.items()}
-
-    without_data = handlers.block(call.model, hide_fn=lambda site: site["name"] in observed)
-
-    def log_prior(position: Any, data: Any) -> jax.Array:
-        args, kwargs = call.arguments(data)
-        return -jnp.asarray(util.potential_energy(without_data, args, kwargs, position))
-
-    def draw_prior(key: jax.Array, data: Any) -> dict[str, Any]:
-        sites = call.trace(handlers.seed(without_data, key), data)
-        return {name: _unconstrained(sites[name]) for name in latents}
-
-    return {
-        "log_density": log_density,
-        "constrain": constrain,
-        "log_likelihood": log_likelihood,
-        "prior": (log_prior, draw_prior),
-    }
-
-
-def _log_density(call: Call, position: Any, data: Any) -> jax.Array:
-    from numpyro.infer import util
-
-    args, kwargs = call.arguments(data)
-    return -jnp.asarray(util.potential_energy(call.model, args, kwargs, position))
-
-
-def _check(sites: Any, latents: list[str], observed: list[str]) -> None:
+def _check(call: Call) -> None:
     """Raise with the reason when the model has no density on real parameters."""
-    for name, site in sites.items():
+    for name, site in call.sites.items():
         if site["type"] in ("param", "mutable"):
             raise ThermoclineError(
                 f"site {name} is a numpyro.{site['type']}, which has no prior; "
@@ -164,17 +127,17 @@ def _check(sites: Any, latents: list[str], observed: list[str]) -> None:
                 f"plate {name} takes a random subsample of {site['args'][1]} of {site['args'][0]}: "
                 "the evidence needs all the data. Leave subsample_size out."
             )
-    if not latents:
+    if not call.latents:
         raise ThermoclineError(
             "the model has no parameters: no numpyro.sample without `obs`. Its evidence is its likelihood."
         )
-    for name in latents:
-        if sites[name]["fn"].support.is_discrete:
+    for name in call.latents:
+        if call.sites[name]["fn"].support.is_discrete:
             raise ThermoclineError(
-                f"site {name} is discrete ({_kind(sites[name])}); gradients need real parameters. "
+                f"site {name} is discrete ({_kinds(call.sites[name])[-1]}); gradients need real parameters. "
                 "Sum it out, e.g. with dist.MixtureSameFamily."
             )
-    not_a_number({name: np.asarray(sites[name]["value"]) for name in observed}, "the observed site")
+    not_a_number({name: np.asarray(call.sites[name]["value"]) for name in call.observed}, "the observed site")
 
 
 def _caveats(sites: Any) -> tuple[str, ...]:
@@ -197,9 +160,9 @@ def _caveats(sites: Any) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _observed(sites: Any, observed: list[str], data: dict[str, Any]) -> tuple[str, ...]:
+def _observed(call: Call, data: dict[str, Any]) -> tuple[str, ...]:
     """The data that are observed as they are, if that is all that is observed."""
-    values = [np.asarray(sites[name]["value"]) for name in observed if not _is_factor(sites[name])]
+    values = [np.asarray(call.sites[name]["value"]) for name in call.likelihoods]
     found = [[name for name, leaf in data.items() if np.array_equal(leaf, value)] for value in values]
     return tuple(names[0] for names in found) if all(found) else ()
 
@@ -236,10 +199,6 @@ def _is_latent(site: Any) -> bool:
 
 def _is_factor(site: Any) -> bool:
     return "Unit" in _kinds(site)
-
-
-def _kind(site: Any) -> str:
-    return _kinds(site)[-1]
 
 
 def _kinds(site: Any) -> list[str]:

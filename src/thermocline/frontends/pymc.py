@@ -1,8 +1,7 @@
 """PyMC models as targets, through PyTensor's JAX backend."""
 
-import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -14,10 +13,11 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import first_position, needs, not_a_number, those_that_trace
+from thermocline.frontends.common import data_among, first_position, not_a_number
 from thermocline.frontends.host import call_host
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
 from thermocline.target import Labels, Target
 
@@ -29,31 +29,31 @@ def from_pymc(model: Any) -> Target:
     come back beside parameters.
     """
     with _settings_kept():
-        pymc = needs("pymc", "pymc")
-        needs("pymc.sampling.jax", "pymc")
+        pymc = require("pymc", "pymc", "pymc.sampling.jax")
     if not isinstance(model, pymc.Model):
         raise ThermoclineError(f"model is of type {type(model).__name__}; give the pm.Model itself.")
     _check(model)
     with computing_in("float64"):
         graphs = Graphs(model)
-        caveats = _caveats(model)
-        guess = {var.name: np.asarray(value) for var, value in zip(model.value_vars, _initial(model), strict=True)}
+        caveats, point = _caveats(model), model.initial_point(random_seed=0)
+        guess = {var.name: np.asarray(point[var.name], float) for var in model.value_vars}
         log_density = graphs.log_density(None)
-        graphs.choose_data(lambda data: log_density(guess, data))
+        arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
+        chosen = data_among(arrays, lambda data: log_density(guess, data))
+        data = {name: graphs.values[name] for name in chosen}
         shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
-        data = graphs.data
+        observed = [rv.name for rv in model.observed_RVs]
+        is_improper = any("improper" in caveat for caveat in caveats)
         return Target(
             log_density,
             first_position(log_density, guess, data),
             data,
             graphs.function(shown),
-            None if any("improper" in caveat for caveat in caveats) else _prior(model, graphs, guess, data),
+            None if is_improper else _prior(model, graphs, guess, data),
             caveats,
             _labels(model, shown),
-            graphs.observed(),
-            graphs.function(model.logp(model.observed_RVs, sum=False), [rv.name for rv in model.observed_RVs])
-            if model.observed_RVs
-            else None,
+            graphs.observed(data),
+            graphs.function(model.logp(model.observed_RVs, sum=False), observed) if observed else None,
         )
 
 
@@ -75,22 +75,12 @@ class Graphs:
                 self.variables[constant.name or f"constant {i}"] = constant
         # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
         self.values = {name: np.array(_value_of(var)) for name, var in self.variables.items()}
-        self.data: dict[str, np.ndarray] = dict(self.values)
 
-    def choose_data(self, evaluate: Callable[[dict[str, Any]], Any]) -> None:
-        """Keep as data what `evaluate` lets pass as unknown; the rest stays constant."""
-        names = list(self.values)
-        chosen = those_that_trace(lambda leaves: evaluate(dict(zip(names, leaves, strict=True))), self._leaves())
-        self.data = {name: self.values[name] for name, use in zip(names, chosen, strict=True) if use}
-
-    def observed(self) -> tuple[str, ...]:
+    def observed(self, data: dict[str, Any]) -> tuple[str, ...]:
         """The data that are observed as they are, if that is all that is observed."""
-        held = {id(var): name for name, var in self.variables.items() if name in self.data}
+        held = {id(var): name for name, var in self.variables.items() if name in data}
         names = [held.get(id(self.model.rvs_to_values[rv])) for rv in self.model.observed_RVs]
         return tuple(name for name in names if name) if all(names) else ()
-
-    def _leaves(self) -> list[Any]:
-        return [jnp.asarray(value) for value in self.values.values()]
 
     def log_density(self, variables: list[Any] | None) -> Any:
         """The log density of some of the variables, or of the model."""
@@ -125,11 +115,9 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
     from pytensor.compile.function import function
 
-    log_prior = graphs.log_density(model.free_RVs)
-    transforms = [model.rvs_to_transforms[rv] for rv in model.free_RVs]
+    transforms = model.rvs_to_transforms
     outputs = [
-        rv if transform is None else transform.forward(rv, *rv.owner.inputs)
-        for rv, transform in zip(model.free_RVs, transforms, strict=True)
+        rv if transforms[rv] is None else transforms[rv].forward(rv, *rv.owner.inputs) for rv in model.free_RVs
     ]
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     outputs = replace_rng_nodes(outputs)
@@ -152,7 +140,7 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
         words = jax.random.bits(key, (4,), jnp.uint16).astype(flat.dtype)  # exact in any precision
         return unravel(call_host(draw, words, flat.size))
 
-    return Base(Partial(log_prior, data=data), sample)
+    return Base(Partial(graphs.log_density(model.free_RVs), data=data), sample)
 
 
 def lost_by_lkj(rv: Any) -> float:
@@ -163,9 +151,10 @@ def lost_by_lkj(rv: Any) -> float:
     """
     import pymc
 
-    if not any(name in type(rv.owner.op).__name__ for name in ("LKJCorr", "LKJCholeskyCov")):
+    kind = type(rv.owner.op).__name__
+    if "LKJCorr" not in kind and "LKJCholeskyCov" not in kind:
         return 0.0
-    place = -2 if "LKJCorr" in type(rv.owner.op).__name__ else 1
+    place = -2 if "LKJCorr" in kind else 1
     size, shape = int(rv.owner.inputs[place].eval()), float(rv.owner.inputs[place + 1].eval())
     pairs = size * (size - 1) // 2
     stated = pymc.logp(pymc.LKJCorr.dist(n=size, eta=shape, return_matrix=False), np.zeros(pairs)).eval()
@@ -241,11 +230,6 @@ def _labels(model: Any, shown: list[Any]) -> Labels:
     return Labels(dims, {dim: tuple(values) for dim, values in model.coords.items() if values and dim in used})
 
 
-def _initial(model: Any) -> list[np.ndarray]:
-    point = model.initial_point(random_seed=0)
-    return [np.asarray(point[var.name], float) for var in model.value_vars]
-
-
 def _is_value(model: Any, var: Any) -> bool:
     """Whether a variable is the unconstrained value of a parameter that is shown constrained."""
     rv = model.values_to_rvs.get(var)
@@ -257,19 +241,15 @@ def _constants(outputs: list[Any]) -> list[Any]:
     from pytensor.graph.basic import Constant
     from pytensor.graph.traversal import ancestors
 
-    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and hasattr(var.data, "dtype")]
-    return [
-        var for var in found if np.ndim(var.data) > 0 and var.data.dtype.kind == "f" and math.prod(var.data.shape) > 1
-    ]
+    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and isinstance(var.data, np.ndarray)]
+    return [var for var in found if var.data.dtype.kind == "f" and var.data.size > 1]
 
 
 def _value_of(variable: Any) -> Any:
     """What a constant, a shared variable or an expression of these holds."""
-    for ask in ("get_value", "data"):
-        if hasattr(variable, ask):
-            held = getattr(variable, ask)
-            return held() if callable(held) and not isinstance(held, np.ndarray) else held
-    return variable.eval()
+    if hasattr(variable, "get_value"):
+        return variable.get_value()
+    return variable.data if hasattr(variable, "data") else variable.eval()
 
 
 @contextmanager

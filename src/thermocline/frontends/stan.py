@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.frontends.common import first_position
-from thermocline.frontends.host import call_host, differentiable, rowwise
+from thermocline.frontends.host import call_host, differentiable, on_host, rowwise
 from thermocline.frontends.stan_build import Library, library_of, stanc
 from thermocline.frontends.stan_caveats import caveats_of
 from thermocline.support.errors import ThermoclineError
@@ -45,23 +45,19 @@ def from_stan(program: Any, data: Any = None) -> Target:
 class Layout(NamedTuple):
     """Where named arrays lie in a vector of scalars with Stan's dotted names, `theta.2.1`."""
 
-    shapes: dict[str, tuple[int, ...]]
     places: dict[str, np.ndarray]
 
     @classmethod
     def of(cls, names: list[str]) -> "Layout":
-        indices: dict[str, list[tuple[int, ...]]] = {}
-        places: dict[str, list[int]] = {}
+        found: dict[str, dict[tuple[int, ...], int]] = {}
         for place, name in enumerate(names):
             stem, *index = name.split(".")
-            indices.setdefault(stem, []).append(tuple(int(part) - 1 for part in index))
-            places.setdefault(stem, []).append(place)
-        shapes = {stem: tuple(np.max(own, axis=0) + 1) if own[0] else () for stem, own in indices.items()}
-        ordered = {stem: np.zeros(shape, int) for stem, shape in shapes.items()}
-        for stem, own in indices.items():
-            for index, place in zip(own, places[stem], strict=True):
-                ordered[stem][index] = place
-        return cls(shapes, ordered)
+            found.setdefault(stem, {})[tuple(int(part) - 1 for part in index)] = place
+        places = {stem: np.zeros(np.max(list(own), axis=0).astype(int) + 1, int) for stem, own in found.items()}
+        for stem, own in found.items():
+            for index, place in own.items():
+                places[stem][index] = place
+        return cls(places)
 
     @property
     def size(self) -> int:
@@ -78,7 +74,6 @@ class Layout(NamedTuple):
 def _from_library(library: Library, key: int, caveats: tuple[str, ...]) -> Target:
     """The target of one data set; the key that stands for it is its data."""
     unconstrained, constrained, everything = (Layout.of(library.names(key, stage)) for stage in range(3))
-    _check_size(unconstrained)
 
     def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
         shapes = jax.ShapeDtypeStruct((), vector.dtype), jax.ShapeDtypeStruct(vector.shape, vector.dtype)
@@ -99,14 +94,13 @@ def _from_library(library: Library, key: int, caveats: tuple[str, ...]) -> Targe
         return {POINTWISE: written(position, data, everything)[POINTWISE]}
 
     data = {"data set": np.frombuffer(key.to_bytes(8, "little"), np.uint32)}
-    has_pointwise = POINTWISE in everything.shapes
-    return _target(evaluate, unconstrained, data, constrain, caveats, log_likelihood if has_pointwise else None)
+    target = replace(_target(differentiable(evaluate), unconstrained, data), constrain=constrain, caveats=caveats)
+    return replace(target, log_likelihood=log_likelihood) if POINTWISE in everything.places else target
 
 
 def _from_bridgestan(model: Any) -> Target:
     """The target of a BridgeStan model, which holds its own data; called on the host, one position at a time."""
     unconstrained = Layout.of(list(model.param_unc_names()))
-    _check_size(unconstrained)
     layout = Layout.of(list(model.param_names(include_tp=True)))
 
     def both(vector: np.ndarray) -> np.ndarray:
@@ -114,16 +108,13 @@ def _from_bridgestan(model: Any) -> Target:
             value, gradient = model.log_density_gradient(vector, propto=False, jacobian=True)
         except RuntimeError:  # how BridgeStan says that Stan rejects the position
             value, gradient = -np.inf, np.zeros_like(vector)
-        return np.concatenate([[value], gradient])
-
-    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
-        outcome = call_host(rowwise(both), vector, vector.size + 1)
-        return outcome[0], outcome[1:]
+        return np.append(value, gradient)
 
     def constrain(position: Any) -> dict[str, jax.Array]:
         one = rowwise(lambda vector: np.asarray(model.param_constrain(vector, include_tp=True)))
         return layout.tree(call_host(one, unconstrained.vector(position), layout.size))
 
+    target = _target(on_host(rowwise(both)), unconstrained, None)
     order = np.concatenate([np.ravel(unconstrained.places[name]) for name in sorted(unconstrained.places)])
 
     def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -132,30 +123,18 @@ def _from_bridgestan(model: Any) -> Target:
         return results[:, 0], results[:, 1:][:, order]
 
     caveat = "The program behind a BridgeStan model cannot be read: whether its priors are normalised is not known."
-    return replace(_target(evaluate, unconstrained, None, constrain, (caveat,), None), host=host)
+    return replace(target, constrain=constrain, caveats=(caveat,), host=host)
 
 
-def _target(
-    evaluate: Callable[..., Any],
-    unconstrained: Layout,
-    data: Any,
-    constrain: Callable[..., Any],
-    caveats: tuple[str, ...],
-    log_likelihood: Callable[..., Any] | None,
-) -> Target:
-    of_vector = differentiable(evaluate)
+def _target(of_vector: Callable[[jax.Array, Any], jax.Array], unconstrained: Layout, data: Any) -> Target:
+    if unconstrained.size == 0:
+        raise ThermoclineError("the model has no parameters: the parameters block is empty, nothing to sample.")
 
     def log_density(position: Any, data: Any = None) -> jax.Array:
         return of_vector(unconstrained.vector(position), data)
 
-    zeros = {name: np.zeros(shape) for name, shape in unconstrained.shapes.items()}
-    start = first_position(log_density, zeros, data)
-    return Target(log_density, start, data, constrain, None, caveats, log_likelihood=log_likelihood)
-
-
-def _check_size(unconstrained: Layout) -> None:
-    if unconstrained.size == 0:
-        raise ThermoclineError("the model has no parameters: the parameters block is empty, nothing to sample.")
+    zeros = {name: np.zeros(place.shape) for name, place in unconstrained.places.items()}
+    return Target(log_density, first_position(log_density, zeros, data), data)
 
 
 def _program(program: Any) -> tuple[str, Path | None]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import jax
 
-from thermocline.frontends.common import needs
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 
 SHIM = Path(__file__).with_name("stan_shim.cpp")
 PLACEHOLDER = "thermocline_model_name"
@@ -32,9 +32,8 @@ class Library:
     def __init__(self, path: Path) -> None:
         self.name = path.stem
         self._library = ctypes.CDLL(str(path))
-        self._library.thermocline_create.argtypes = [
-            *(ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t)
-        ]
+        given = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t]
+        self._library.thermocline_create.argtypes = given
         self._library.thermocline_names.argtypes = [ctypes.c_uint64, ctypes.c_int]
         self._library.thermocline_names.restype = ctypes.c_char_p
         for target in ("log_density", "constrain"):
@@ -66,10 +65,7 @@ def library_of(program: str, folder: Path | None) -> Library:
     return loaded(path)
 
 
-@cache
-def loaded(path: Path) -> Library:
-    """A library is loaded, and its targets registered, once in a process."""
-    return Library(path)
+loaded = cache(Library)  # and its targets registered, once in a process
 
 
 def stanc(program: str, folder: Path | None, *options: str) -> str:
@@ -88,7 +84,8 @@ def stanc(program: str, folder: Path | None, *options: str) -> str:
 
 def compile_cpp(code: str, path: Path) -> None:
     """Compile to `path`, which appears whole or not at all."""
-    compiler = next((found for name in _compilers() if (found := shutil.which(name))), None)
+    names = [os.environ.get("CXX", ""), "c++", "g++", "clang++"]
+    compiler = next((found for name in names if (found := shutil.which(name))), None)
     if compiler is None:
         raise ThermoclineError("no C++ compiler was found, which Stan models need; install g++ or clang++, or set CXX.")
     carried, headers = httpstan_folder(), jax.ffi.include_dir()
@@ -104,10 +101,6 @@ def compile_cpp(code: str, path: Path) -> None:
         os.replace(result, path)
 
 
-def _compilers() -> list[str]:
-    return [name for name in (os.environ.get("CXX"), "c++", "g++", "clang++") if name]
-
-
 def cache_folder() -> Path:
     """Where compiled models are kept: the user's cache."""
     root = os.environ.get("XDG_CACHE_HOME")
@@ -118,4 +111,4 @@ def cache_folder() -> Path:
 
 def httpstan_folder() -> Path:
     """Where the httpstan wheel has stanc, the headers and the libraries."""
-    return Path(needs("httpstan", "stan").__file__).parent
+    return Path(require("stan", "httpstan").__file__).parent

@@ -86,18 +86,15 @@ def _declared(block: str) -> list[Parameter]:
         kind = re.match(r"(?:array\s*\[.*?\]\s*)?(\w+)", statement)
         if name is None or kind is None:
             continue
-        bounds = _inside(statement, "<", ">")
-        lower, upper = (re.search(rf"\b{side}\s*=\s*(.+?)\s*(?:,\s*(?:upper|lower)|$)", bounds) for side in BOUNDS)
-        found.append(Parameter(name[1], kind[1], lower and lower[1], upper and upper[1]))
+        inside = re.search("<(.*)>", statement)
+        bounds = [_bound(side, inside[1] if inside else "") for side in ("lower", "upper")]
+        found.append(Parameter(name[1], kind[1], *bounds))
     return found
 
 
-BOUNDS = ("lower", "upper")
-
-
-def _inside(text: str, opening: str, closing: str) -> str:
-    start, end = text.find(opening), text.rfind(closing)
-    return text[start + 1 : end] if 0 <= start < end else ""
+def _bound(side: str, bounds: str) -> str | None:
+    found = re.search(rf"\b{side}\s*=\s*(.+?)\s*(?:,\s*(?:upper|lower)|$)", bounds)
+    return found and found[1]
 
 
 def _priors(statements: list[str]) -> list[Prior]:

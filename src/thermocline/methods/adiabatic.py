@@ -4,18 +4,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.gibbs import GibbsTempering
-from thermocline.methods.method import Temperatures
-from thermocline.methods.pilot import curve_of, equidistant_betas, pilot_with
+from thermocline.methods.pilot import Piloted, curve_of, equidistant_betas
 from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread
-from thermocline.movers import HMC, Keys, Metric, Mover, Scale
+from thermocline.movers import HMC, Keys, Mover, Scale
 from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.paths.reweighting import Curve
-from thermocline.records import Draw, Draws
+from thermocline.records import Draw
 from thermocline.support.pytree import field, pytree, static
 
 MOST_STEPS = 20  # of a leg, in units of what it takes on average; a run that needs more is given up
@@ -35,7 +31,7 @@ class Flow(NamedTuple):
 
 
 @pytree
-class AdiabaticMonteCarlo:
+class AdiabaticMonteCarlo(Piloted):
     r"""Experimental. Each draw is one run along the contact flow (eq. contact-hamiltonian-flow), from the base.
 
     With p the momentum in units of the metric, $\dot x = p$, $\dot\beta = a\,p^\top p$ and
@@ -54,37 +50,26 @@ class AdiabaticMonteCarlo:
     num_legs: int = static(default=8)
     num_steps: int = static(default=16)
 
-    has_evidence = True
-    temperatures = Temperatures.SCHEDULE
     is_sized = True
-    own_warmup = 0.0
     first_draws = 64
     biases = (
         "Adiabatic Monte Carlo is not exact: its integrator has no Metropolis test, and where its flow halts momenta "
         "are drawn anew without a correction; compare with another method.",
     )
 
-    @property
-    def pilot(self) -> GibbsTempering:
-        return pilot_with(self.mover)
+    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
+        return TemperatureSchedule(equidistant_betas(curve_of(tuning), self.num_legs + 1), group=1)
 
     def tuned(self, tuning: Tuning) -> Tuning:
         if tuning.schedule is not None:
             return tuning
         curve = curve_of(tuning)
-        schedule = TemperatureSchedule(equidistant_betas(curve, self.num_legs + 1), group=1)
         curve = curve._replace(betas=spread(curve.betas, leading_axes(tuning)))
-        return tuning._replace(law=None, learning=None, schedule=schedule, curve=curve)
-
-    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
-
-    def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> jax.Array:
-        return jnp.zeros((), position.dtype)  # nothing is carried from run to run
+        return super().tuned(tuning)._replace(curve=curve)
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: jax.Array) -> tuple[jax.Array, Draw]:
         key_start, key_legs = jax.random.split(keys.own)
-        point = path.evaluate(ravel_pytree(path.base.sample(key_start))[0])
+        point = path.draw_base(key_start)
         zero, none, total = jnp.zeros_like(point.log_ratio), jnp.zeros((), int), learned_curve(tuning).log_partition[-1]
         flow = Flow(point, jnp.zeros_like(point.position), zero, zero, zero, total, none, none)
 
@@ -97,9 +82,6 @@ class AdiabaticMonteCarlo:
         passed = 1 - flow.num_halts / (flow.num_halts + self.num_legs)
         move = passed, is_lost, jnp.asarray(False), flow.num_steps + 1
         return state, Draw(flow.point.position, one, flow.point.log_ratio, log_weight, 0 * one, *move, 0 * one)
-
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        return tuning
 
     def leg(self, key: jax.Array, path: Path, tuning: Tuning, upper: jax.Array, flow: Flow) -> Flow:
         """From where the flow is up to beta = `upper`, from a fresh momentum; the log weight gains what that adds."""

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.metadynamics import NUM_BINS, Bias
-from thermocline.methods.method import Temperatures
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.method import SelfTuned, Temperatures
+from thermocline.methods.tuning import NUM_BINS, Bias, Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
+from thermocline.paths.control import OnExtended
 from thermocline.records import Draw, Draws
 from thermocline.records.draws import Array
 from thermocline.support.pytree import field, pytree, static
@@ -44,18 +44,12 @@ class Control:
 
 
 @pytree
-class Hot:
+class Hot(OnExtended):
     r"""The log density of $(x, u)$: $\beta(u)\,(\log\mathrm{target}(x) - \log\zeta) - \omega(u) - V(u)$."""
 
     path: Path
     control: Control
     bias: Bias
-
-    def evaluate(self, position: jax.Array) -> ExtendedPoint:
-        return ExtendedPoint(self.path.evaluate(position[:-1]), position[-1])
-
-    def position(self, point: ExtendedPoint) -> jax.Array:
-        return jnp.append(point.point.position, point.control)
 
     def log_density(self, point: ExtendedPoint) -> jax.Array:
         return self._log_joint(point.control, point.point.log_base + point.point.log_ratio)
@@ -78,7 +72,7 @@ class Hot:
 
 
 @pytree
-class ExtendedHamiltonian:
+class ExtendedHamiltonian(SelfTuned):
     r"""Experimental. x and u move together; draws with |u| below `inner` are of the target, and no others count.
 
     There is no base: at its hottest the path is the target to the power `lowest`, which must be integrable, and no
@@ -99,10 +93,6 @@ class ExtendedHamiltonian:
 
     has_evidence = False
     temperatures = Temperatures.NONE
-    is_sized = True
-    first_draws = 1000
-    pilot = None
-    own_warmup = 1.0
 
     @property
     def biases(self) -> tuple[str, ...]:
@@ -116,9 +106,6 @@ class ExtendedHamiltonian:
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
         return tuning._replace(bias=Bias(np.zeros((*tuning.step_size.shape[:-1], NUM_BINS + 2))))
-
-    def tuned(self, tuning: Tuning) -> Tuning:
-        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         return ExtendedPoint(path.evaluate(position), jnp.asarray(self.outer, position.dtype))

@@ -7,21 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.jump import jump
-from thermocline.methods.method import Temperatures
+from thermocline.methods.method import SelfTuned
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
-from thermocline.paths import (
-    AtTemperature,
-    Continuous,
-    Ladder,
-    Law,
-    Learned,
-    Neighbours,
-    Path,
-    Point,
-    sigmoidal_betas,
-)
+from thermocline.paths import Continuous, Ladder, Law, Learned, Neighbours, Path, Point, sigmoidal_betas
 from thermocline.paths.laws import unwrapped
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
@@ -38,7 +27,7 @@ class GibbsState(NamedTuple):
 
 
 @pytree
-class GibbsTempering:
+class GibbsTempering(SelfTuned):
     """Alternate moves of x at a fixed beta with an exact draw of beta given x.
 
     A draw is recorded with the beta it was moved at; the next beta waits in the state. With `jumps`, each move is
@@ -52,19 +41,8 @@ class GibbsTempering:
     law: Law = field(default_factory=learned_bias)
     jumps: bool = static(default=True)
 
-    has_evidence = True
-    temperatures = Temperatures.LAW
-    is_sized = True
-    first_draws = 1000
-    pilot = None
-    own_warmup = 1.0
-    biases = ()
-
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio)
-
-    def tuned(self, tuning: Tuning) -> Tuning:
-        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> GibbsState:
         point = path.evaluate(position)
@@ -73,9 +51,7 @@ class GibbsTempering:
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: GibbsState) -> tuple[GibbsState, Draw]:
         key_law, key_move, key_jump = jax.random.split(keys.own, 3)
         beta, law = state.inverse_temperature, tune.law_of(tuning)
-        density, step_size = AtTemperature(path, beta), tune.step_size_at(tuning, beta)
-        keys = Keys(key_move, keys.shared)
-        point, move = self.mover.move(keys, density, step_size, tuning.metric.at(beta), state.point)
+        point, move = tune.move_at(beta, self.mover, Keys(key_move, keys.shared), path, tuning, state.point)
         draw = record(point, beta, law, move)
         has_jumped = jnp.asarray(False)
         if self.jumps:
@@ -85,6 +61,23 @@ class GibbsTempering:
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tune.adapt_law(tune.adapt_moves(tuning, self.mover, draws, is_last), draws)
+
+
+def jump(key: jax.Array, path: Path, law: Law, point: Point) -> tuple[Point, jax.Array, jax.Array]:
+    """A base jump: the point after the move, whether it jumped, and the probability that it would.
+
+    The marginal of x is base(x) N(r(x)) up to a constant, so that a fresh draw x' of the base is accepted with
+    probability min(1, N(r')/N(r)), whatever beta was; beta is then drawn given x'. With such a move the base may be
+    multimodal: chains need not walk between its modes.
+    """
+    key_draw, key_accept = jax.random.split(key)
+    proposal = path.draw_base(key_draw)
+    usable = ~(jnp.isnan(proposal.log_ratio) | jnp.isposinf(proposal.log_ratio))
+    gain = law.log_mass(jnp.where(usable, proposal.log_ratio, -jnp.inf)) - law.log_mass(point.log_ratio)
+    gain = jnp.where(usable & ~jnp.isnan(gain), gain, -jnp.inf)
+    accept = jnp.log(jax.random.uniform(key_accept, (), gain.dtype)) < gain
+    chosen = jax.tree.map(lambda new, old: jnp.where(accept, new, old), proposal, point)
+    return chosen, accept, jnp.exp(jnp.minimum(gain, 0.0))
 
 
 def next_beta(key: jax.Array, law: Law, log_ratio: jax.Array, beta: jax.Array, has_jumped: jax.Array) -> jax.Array:

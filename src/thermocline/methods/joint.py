@@ -5,23 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.gibbs import learned_bias, record
-from thermocline.methods.jump import jump
-from thermocline.methods.method import Temperatures
+from thermocline.methods.gibbs import jump, learned_bias, record
+from thermocline.methods.method import SelfTuned
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover, Scale
-from thermocline.paths import (
-    Continuous,
-    ControlMap,
-    Extended,
-    ExtendedPoint,
-    Law,
-    Logistic,
-    Path,
-    Point,
-    control_at,
-    ladder_of,
-)
+from thermocline.paths import Continuous, Law, Path, Point, ladder_of
+from thermocline.paths.control import ControlMap, Extended, ExtendedPoint, Logistic, control_at
 from thermocline.paths.laws import unwrapped
 from thermocline.records import Draw, Draws
 from thermocline.support.errors import ThermoclineError
@@ -29,7 +18,7 @@ from thermocline.support.pytree import field, pytree, static
 
 
 @pytree
-class JointTempering:
+class JointTempering(SelfTuned):
     """Move x and u in one Hamiltonian system, with beta = beta(u).
 
     `mass` is the m of the extended Hamiltonian; left out, it is one over the variance of u under the law.
@@ -43,23 +32,12 @@ class JointTempering:
     mass: float | None = None
     jumps: bool = static(default=True)
 
-    has_evidence = True
-    temperatures = Temperatures.LAW
-    is_sized = True
-    first_draws = 1000
-    pilot = None
-    own_warmup = 1.0
-    biases = ()
-
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         if ladder_of(self.law) is not None:
             raise ThermoclineError(
                 "JointTempering moves beta continuously and cannot use a Ladder; use GibbsTempering."
             )
         return tune.initial_tuning(self.mover, metric, self.law, base_log_ratio, num_nodes=1)
-
-    def tuned(self, tuning: Tuning) -> Tuning:
-        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)

@@ -29,37 +29,25 @@ class Method(Protocol):
     """
 
     @property
-    def has_evidence(self) -> bool:
-        """Whether the weights of its draws give log Z."""
-        ...
+    def has_evidence(self) -> bool: ...  # the weights of its draws give log Z
 
     @property
     def temperatures(self) -> Temperatures: ...
 
     @property
-    def is_sized(self) -> bool:
-        """Whether every array size is given before a run; where not, `tuned` is asked again after short runs."""
-        ...
+    def is_sized(self) -> bool: ...  # array sizes are given beforehand; else `tuned` is asked again after short runs
 
     @property
-    def first_draws(self) -> int:
-        """Draws a chain that a run which stops by its error begins with; and one that is not told how many, has."""
-        ...
+    def first_draws(self) -> int: ...  # a chain, where a run is not told how many, or stops by its error
 
     @property
-    def pilot(self) -> "Method | None":
-        """What warms up in its place, where one step takes in the whole path; None where it tunes itself."""
-        ...
+    def pilot(self) -> "Method | None": ...  # warms up in its place, where one step takes in the whole path
 
     @property
-    def own_warmup(self) -> float:
-        """Its own rounds of warm-up, as a share of the steps asked for."""
-        ...
+    def own_warmup(self) -> float: ...  # its own rounds of warm-up, as a share of the steps asked for
 
     @property
-    def biases(self) -> tuple[str, ...]:
-        """Why its draws are off by more than chance, in sentences; none, if they are not."""
-        ...
+    def biases(self) -> tuple[str, ...]: ...  # why its draws are off by more than chance, in sentences
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         """Before the first round, from the base's metric and the log ratios of exact base draws.
@@ -87,6 +75,24 @@ class Method(Protocol):
         Asked on the host, of what the pilot has learned, and then of what short runs at these sizes have.
         """
         ...
+
+
+class SelfTuned:
+    """Facts of a method that warms up by itself and draws beta from a law; what differs is stated anew."""
+
+    has_evidence = True
+    temperatures = Temperatures.LAW
+    is_sized = True
+    first_draws = 1000
+    pilot = None
+    own_warmup = 1.0
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        return ()
+
+    def tuned(self, tuning: Tuning) -> Tuning:
+        return tuning
 
 
 def check_method(method: Any) -> None:

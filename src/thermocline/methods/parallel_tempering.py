@@ -6,22 +6,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from thermocline.methods import tuning as tune
-from thermocline.methods.gibbs import GibbsTempering
-from thermocline.methods.method import Temperatures
-from thermocline.methods.pilot import (
-    between_ends,
-    curve_of,
-    equidistant_betas,
-    pilot_with,
-    rounded_up,
-    thermodynamic_length,
-)
-from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread
-from thermocline.movers import HMC, Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule, checked_betas, tempered
+from thermocline.methods import pilot
+from thermocline.methods.tuning import Tuning, betas_of, leading_axes, move_at, spread
+from thermocline.movers import HMC, Keys, Move, Mover
+from thermocline.paths import Path, Point, TemperatureSchedule, checked_betas, tempered
 from thermocline.paths.reweighting import from_zero
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
@@ -40,7 +29,7 @@ class Ensemble(NamedTuple):
 
 
 @pytree
-class ParallelTempering:
+class ParallelTempering(pilot.Piloted):
     r"""All temperatures at once: moves at each, then swaps of neighbours, even and odd pairs in turn.
 
     A chain is one ensemble, and a draw is that of its replica at the target. Swaps alternate without chance, which
@@ -56,15 +45,8 @@ class ParallelTempering:
     betas: Any = None
     num_replicas: int | None = static(default=None)
 
-    has_evidence = True
-    temperatures = Temperatures.SCHEDULE
     first_draws = 500
     own_warmup = 0.25
-    biases = ()
-
-    @property
-    def pilot(self) -> GibbsTempering:
-        return pilot_with(self.mover)
 
     @property
     def is_sized(self) -> bool:
@@ -76,28 +58,22 @@ class ParallelTempering:
         Fewer replicas than the barrier cannot measure it, as none is rejected more than always: it takes several goes.
         Enough, and not twice that, are right.
         """
-        if tuning.schedule is None:
-            return tuning._replace(law=None, learning=None, schedule=unmeasured(self._guessed(tuning)))
-        if self.is_sized:
-            return tuning
+        if tuning.schedule is None or self.is_sized:
+            return super().tuned(tuning)
         betas, wanted = tuning.schedule.betas, number_for(float(tuning.schedule.barrier))
         if wanted <= betas.size < 2 * wanted:
             return tuning
         places = np.linspace(0.0, betas.size - 1.0, wanted)
         return tuning._replace(schedule=unmeasured(np.interp(places, np.arange(betas.size), betas)))
 
-    def _guessed(self, tuning: Tuning) -> np.ndarray:
+    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
         """Given temperatures, or so many at equal divergences, or twice what the barrier is for a Gaussian r."""
         if self.betas is not None:
-            return spread(checked_betas(self.betas), leading_axes(tuning))
-        curve = curve_of(tuning)
-        if self.num_replicas is not None:
-            return equidistant_betas(curve, self.num_replicas)
-        barrier = thermodynamic_length(curve) / np.sqrt(np.pi)  # E|r - r'|/2 for a Gaussian r, integrated
-        return equidistant_betas(curve, number_for(barrier))
-
-    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
+            return unmeasured(spread(checked_betas(self.betas), leading_axes(tuning)))
+        curve, number = pilot.curve_of(tuning), self.num_replicas
+        if number is None:  # E|r - r'|/2 for a Gaussian r, integrated
+            number = number_for(curve.travelled()[-1] / np.sqrt(np.pi))
+        return unmeasured(pilot.equidistant_betas(curve, number))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Ensemble:
         """A draw of the base carried up from temperature to temperature, and left behind at each."""
@@ -105,7 +81,7 @@ class ParallelTempering:
 
         def climb(point: Point, rung: tuple[jax.Array, jax.Array]) -> tuple[Point, Point]:
             key, beta = rung
-            point, _ = self._move(Keys(key, key), path, tuning, beta, point)
+            point, _ = move_at(beta, self.mover, Keys(key, key), path, tuning, point)
             return point, point
 
         keys = jax.random.split(key, betas.size)
@@ -116,21 +92,15 @@ class ParallelTempering:
         betas = betas_of(tuning)
         key_moves, key_base, key_swaps = jax.random.split(keys.own, 3)
         own = jax.random.split(key_moves, betas.size)
-        points, moves = jax.vmap(
-            lambda key, beta, point: self._move(Keys(key, keys.shared), path, tuning, beta, point)
-        )(own, betas, state.points)
-        fresh = path.evaluate(ravel_pytree(path.base.sample(key_base))[0])
-        points = jax.tree.map(lambda leaf, first: leaf.at[0].set(first), points, fresh)
+        move = lambda key, beta, x: move_at(beta, self.mover, Keys(key, keys.shared), path, tuning, x)  # noqa: E731
+        points, moves = jax.vmap(move)(own, betas, state.points)
+        points = jax.tree.map(lambda leaf, first: leaf.at[0].set(first), points, path.draw_base(key_base))
         weights = stage_log_weights(betas, points.log_ratio)
         state, trips = swap(key_swaps, state._replace(points=points), jnp.sum(weights, axis=0))
         cold = jax.tree.map(lambda leaf: leaf[-1], points)
         one = jnp.ones_like(cold.log_ratio)
         draw = Draw(cold.position, one, cold.log_ratio, 0 * one, 0 * one, *_as_one(moves), 0 * one, weights, trips)
         return state, draw
-
-    def _move(self, keys: Keys, path: Path, tuning: Tuning, beta: jax.Array, point: Point) -> tuple[Point, Move]:
-        step_size, scale = tune.step_size_at(tuning, beta), tuning.metric.at(beta)
-        return self.mover.move(keys, AtTemperature(path, beta), step_size, scale, point)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         """Temperatures at equal shares of the barrier, the sum of the rejections, as this round has measured them."""
@@ -146,7 +116,7 @@ class ParallelTempering:
 
 def number_for(barrier: float) -> int:
     """As many replicas as a barrier asks for: round trips are most frequent at about twice that many."""
-    return rounded_up(2 * barrier + 1, FEWEST, MOST)
+    return pilot.rounded_up(2 * barrier + 1, FEWEST, MOST)
 
 
 def unmeasured(betas: np.ndarray) -> TemperatureSchedule:
@@ -179,7 +149,7 @@ def swap(key: jax.Array, state: Ensemble, log_acceptance: jax.Array) -> tuple[En
 def equalised(betas: np.ndarray, rejections: np.ndarray) -> np.ndarray:
     """As many inverse temperatures, at equal steps of the barrier, which is linear between the old ones."""
     barrier = from_zero(np.maximum(rejections, SMALLEST_BARRIER))
-    return between_ends(np.linspace(0.0, 1.0, betas.shape[-1]) * barrier[..., -1:], barrier, betas)
+    return pilot.between_ends(np.linspace(0.0, 1.0, betas.shape[-1]) * barrier[..., -1:], barrier, betas)
 
 
 def _as_one(moves: Move) -> Move:

@@ -8,15 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import fresh_draws
-from thermocline.methods import tuning as tune
-from thermocline.methods.annealing import TROUBLED
-from thermocline.methods.gibbs import GibbsTempering
-from thermocline.methods.method import Temperatures
-from thermocline.methods.pilot import pilot_with
-from thermocline.methods.tuning import Tuning, leading_axes, spread
-from thermocline.movers import HMC, Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
-from thermocline.records import Draw, Draws
+from thermocline.methods.annealed_importance import TROUBLED
+from thermocline.methods.pilot import Piloted
+from thermocline.methods.tuning import Tuning, leading_axes, move_at, spread
+from thermocline.movers import HMC, Keys, Move, Mover
+from thermocline.paths import Path, Point, TemperatureSchedule
+from thermocline.records import Draw
 from thermocline.support.pytree import field, pytree, static
 
 LOWEST = -1e10  # stands for a log ratio of -inf, which BlackJAX would multiply by a temperature of zero
@@ -38,7 +35,7 @@ class Group(NamedTuple):
 
 
 @pytree
-class SequentialMonteCarlo:
+class SequentialMonteCarlo(Piloted):
     r"""Groups of particles that climb from the base together, and are resampled on the way.
 
     Each stage goes as far up as leaves an effective share `target_share` of the weights. Draws of a chain are the
@@ -51,29 +48,15 @@ class SequentialMonteCarlo:
     target_share: float = static(default=0.5)
     num_moves: int = static(default=1)
 
-    has_evidence = True
-    temperatures = Temperatures.SCHEDULE
     is_sized = True
-    own_warmup = 0.0
-    biases = ()
 
     @property
     def first_draws(self) -> int:
         return 4 * self.num_particles
 
-    @property
-    def pilot(self) -> GibbsTempering:
-        return pilot_with(self.mover)
-
-    def tuned(self, tuning: Tuning) -> Tuning:
-        if tuning.schedule is not None:
-            return tuning
-        ends = spread(np.array([0.0, 1.0]), leading_axes(tuning))  # every group chooses its own between them
-        schedule = TemperatureSchedule(ends, group=self.num_particles)
-        return tuning._replace(law=None, learning=None, schedule=schedule)
-
-    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
+    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
+        """The ends alone: every group chooses its own temperatures between them."""
+        return TemperatureSchedule(spread(np.array([0.0, 1.0]), leading_axes(tuning)), group=self.num_particles)
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Group:
         """As if all particles of a group had been handed out."""
@@ -89,9 +72,6 @@ class SequentialMonteCarlo:
         stage = partial(self._stage, Keys(key_stages, keys.shared), path, tuning)
         state = jax.lax.while_loop(lambda state: ~state.is_even, stage, state)
         return state._replace(num_given=state.num_given + 1), self._draw(path, state, is_over)
-
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        return tuning
 
     def _begun(self, positions: jax.Array) -> Group:
         zero, none = jnp.zeros((), positions.dtype), jnp.zeros((), int)
@@ -118,9 +98,7 @@ class SequentialMonteCarlo:
         before: Any = tempered.TemperedSMCState(state.positions, state.weights, state.beta)
         after, info = kernel(own, before, self.num_moves, {})
         moves = info.update_info
-        spent = (
-            jnp.sum(moves.num_gradients) + 3 * self.num_particles
-        )  # the start of a move, and the weights' log ratios
+        spent = jnp.sum(moves.num_gradients) + 3 * self.num_particles  # a move's start, and the weights' log ratios
         means = [jnp.mean(leaf.astype(state.beta.dtype)) for leaf in moves[:3]]
         increment = info.log_likelihood_increment
         is_lost = increment < 0.5 * LOWEST * (after.tempering_param - state.beta)  # no particle is on the support
@@ -139,8 +117,7 @@ class SequentialMonteCarlo:
     def _move(
         self, shared: jax.Array, path: Path, tuning: Tuning, beta: jax.Array, key: jax.Array, point: Point, _: Any
     ) -> tuple[Point, Move]:
-        step_size, scale = tune.step_size_at(tuning, beta), tuning.metric.at(beta)
-        return self.mover.move(Keys(key, shared), AtTemperature(path, beta), step_size, scale, point)
+        return move_at(beta, self.mover, Keys(key, shared), path, tuning, point)
 
     def _draw(self, path: Path, state: Group, is_first: jax.Array) -> Draw:
         position, one = state.positions[state.num_given], jnp.ones_like(state.beta)

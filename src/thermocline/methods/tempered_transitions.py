@@ -1,26 +1,19 @@
 """Tempered transitions (Neal 1996): from the target up to the base and down again, accepted or refused as a whole."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from thermocline.methods import tuning as tune
-from thermocline.methods.annealing import Annealed, at_start, moved
-from thermocline.methods.gibbs import GibbsTempering
-from thermocline.methods.method import Temperatures
-from thermocline.methods.pilot import annealing_schedule, pilot_with
-from thermocline.methods.tuning import Tuning, betas_of
-from thermocline.movers import HMC, Keys, Metric, Mover
-from thermocline.paths import AtTemperature, Path, Point, tempered
-from thermocline.records import Draw, Draws
-from thermocline.support.pytree import field, pytree, static
+from thermocline.methods.annealed_importance import Annealed, at_start, moved
+from thermocline.methods.pilot import Annealing
+from thermocline.methods.tuning import Tuning, betas_of, move_at
+from thermocline.movers import Keys, Mover
+from thermocline.paths import Path, Point, tempered
+from thermocline.records import Draw
+from thermocline.support.pytree import pytree
 
 
 @pytree
-class TemperedTransitions:
+class TemperedTransitions(Annealing):
     """Draws of the target, each by a move at beta = 1 and a journey through the base; no evidence.
 
     Heated from the target to the base, where it is drawn afresh, and cooled again, a state is accepted with the
@@ -28,32 +21,8 @@ class TemperedTransitions:
     another temperature. `jump_acceptance` is that probability. Temperatures as in `AnnealedImportance`.
     """
 
-    mover: Mover = field(default_factory=HMC)
-    betas: Any = None
-    num_temperatures: int | None = static(default=None)
-
     has_evidence = False
-    temperatures = Temperatures.SCHEDULE
     first_draws = 1000
-    own_warmup = 0.0
-    biases = ()
-
-    @property
-    def is_sized(self) -> bool:
-        return self.betas is not None or self.num_temperatures is not None
-
-    @property
-    def pilot(self) -> GibbsTempering:
-        return pilot_with(self.mover)
-
-    def tuned(self, tuning: Tuning) -> Tuning:
-        if tuning.schedule is not None:
-            return tuning
-        schedule = annealing_schedule(tuning, self.betas, self.num_temperatures)
-        return tuning._replace(law=None, learning=None, schedule=schedule)
-
-    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        return self.tuned(self.pilot.initial_tuning(metric, base_log_ratio))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         """A first draw of the target: one way up the temperatures, from the base."""
@@ -64,19 +33,14 @@ class TemperedTransitions:
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: Point) -> tuple[Point, Draw]:
         key_move, key_base, key_stages, key_accept = jax.random.split(keys.own, 4)
         one, betas = jnp.ones_like(state.log_ratio), betas_of(tuning)
-        scale, step_size = tuning.metric.at(one), tune.step_size_at(tuning, one)
-        point, move = self.mover.move(Keys(key_move, keys.shared), AtTemperature(path, one), step_size, scale, state)
-        stages = Keys(key_stages, keys.shared)
-        run = through_base(stages, key_base, path, tuning, self.mover, betas, point)
+        point, move = move_at(one, self.mover, Keys(key_move, keys.shared), path, tuning, state)
+        run = through_base(Keys(key_stages, keys.shared), key_base, path, tuning, self.mover, betas, point)
         gain = jnp.where(jnp.isnan(run.log_weight), -jnp.inf, run.log_weight)
         accept = jnp.log(jax.random.uniform(key_accept, (), gain.dtype)) < gain
         point = jax.tree.map(lambda new, old: jnp.where(accept, new, old), run.point, point)
         move = move._replace(num_gradients=move.num_gradients + run.moves.num_gradients + 1)
         probability = jnp.exp(jnp.minimum(gain, 0.0))
         return point, Draw(point.position, one, point.log_ratio, 0 * one, -jnp.inf * one, *move, probability)
-
-    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        return tuning
 
 
 def through_base(
@@ -100,5 +64,5 @@ def through_base(
         return weigh(moved(keys, path, tuning, mover, betas[k - 1], run, last + k), k, 1.0)
 
     run = weigh(jax.lax.fori_loop(0, last - 1, heat, at_start(point)), jnp.asarray(1), -1.0)
-    run = run._replace(point=path.evaluate(ravel_pytree(path.base.sample(key_base))[0]))
+    run = run._replace(point=path.draw_base(key_base))
     return jax.lax.fori_loop(2, last + 1, cool, weigh(run, jnp.asarray(1), 1.0))

@@ -7,20 +7,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.methods.metadynamics import Bias
-from thermocline.movers import Metric, Mover
-from thermocline.paths import Law, TemperatureSchedule, has_atom_at_base
+from thermocline.movers import Keys, Metric, Move, Mover
+from thermocline.paths import AtTemperature, Law, Path, Point, TemperatureSchedule, has_atom_at_base
 from thermocline.paths.laws import Learned, Window, log_prior_on_grid
 from thermocline.paths.reweighting import Curve, Profile, profile_of_base, profile_of_round
 from thermocline.records import Draws
 from thermocline.records.draws import Array
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.pytree import pytree
 
 NUM_NODES = 13  # of the step size along beta
 STRIDE = 1.5  # of the first climb, in thermodynamic length
 LARGEST_STEP = 1.5  # in units of the base's scale
 EDGE = 1e-4  # resolution of beta near 0 and 1
+NUM_BINS = 16  # of the bias of metadynamics, between the two plateaus of beta
 
 
 class Learning(NamedTuple):
@@ -28,6 +29,18 @@ class Learning(NamedTuple):
 
     profile: Profile
     window: Window
+
+
+@pytree
+class Bias:
+    """Metadynamics' potential at equally spaced places between the plateaus, and on them."""
+
+    values: Any
+
+    def at(self, place: jax.Array) -> jax.Array:
+        """Linear between the middles of the bins; `place` is 0 on the plateau of the target, 1 on the hottest."""
+        centres = jnp.concatenate([jnp.zeros(1), (jnp.arange(NUM_BINS) + 0.5) / NUM_BINS, jnp.ones(1)])
+        return jnp.interp(place, centres.astype(self.values.dtype), self.values)
 
 
 class Tuning(NamedTuple):
@@ -147,6 +160,13 @@ def step_size_at(tuning: Tuning, inverse_temperature: jax.Array) -> jax.Array:
     """The step size for moves at a fixed beta: log-linear between the nodes. Of JAX, within a step."""
     place = nodes_along(inverse_temperature, tuning.step_size.size, log=jnp.log)
     return jnp.exp(jnp.interp(place, jnp.arange(tuning.step_size.size), jnp.log(tuning.step_size)))
+
+
+def move_at(
+    beta: jax.Array, mover: Mover, keys: Keys, path: Path, tuning: Tuning, point: Point
+) -> tuple[Point, Move]:
+    """One move at a fixed beta, with the step size and the metric that were learned for it."""
+    return mover.move(keys, AtTemperature(path, beta), step_size_at(tuning, beta), tuning.metric.at(beta), point)
 
 
 def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_draws: float = 8.0) -> np.ndarray:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods import tuning as tune
-from thermocline.methods.method import Temperatures
+from thermocline.methods.method import SelfTuned, Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import HMC, Keys, Metric, Mover
 from thermocline.paths import AtTemperature, Path, Point
@@ -14,24 +14,16 @@ from thermocline.support.pytree import field, pytree
 
 
 @pytree
-class Untempered:
+class Untempered(SelfTuned):
     """Move at beta = 1 only: draws of the target from wherever a chain fell in, and no evidence."""
 
     mover: Mover = field(default_factory=HMC)
 
     has_evidence = False
     temperatures = Temperatures.NONE
-    is_sized = True
-    first_draws = 1000
-    pilot = None
-    own_warmup = 1.0
-    biases = ()
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         return tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
-
-    def tuned(self, tuning: Tuning) -> Tuning:
-        return tuning
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         return path.evaluate(position)
@@ -40,9 +32,7 @@ class Untempered:
         beta = jnp.ones_like(state.log_ratio)
         density = AtTemperature(path, beta)
         point, move = self.mover.move(keys, density, tuning.step_size[0], tuning.metric.at(beta), state)
-        return point, Draw(
-            point.position, beta, point.log_ratio, 0 * beta, jnp.full_like(beta, -jnp.inf), *move, 0 * beta
-        )
+        return point, Draw(point.position, beta, point.log_ratio, 0 * beta, -jnp.inf * beta, *move, 0 * beta)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         return tune.adapt_moves(tuning, self.mover, draws, is_last)

@@ -3,16 +3,12 @@
 from thermocline.movers.hmc import HMC, leapfrog
 from thermocline.movers.langevin import Langevin
 from thermocline.movers.metric import Metric, Scale, metric_of
-from thermocline.movers.mover import Density, Keys, Move, Mover
+from thermocline.movers.mover import Keys, Move, Mover
 from thermocline.movers.nuts import NUTS
-
-MOVERS: dict[str, type] = {"hmc": HMC, "nuts": NUTS, "langevin": Langevin}
 
 __all__ = [
     "HMC",
-    "MOVERS",
     "NUTS",
-    "Density",
     "Keys",
     "Langevin",
     "Metric",

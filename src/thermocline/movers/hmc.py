@@ -56,8 +56,7 @@ def leapfrog(
 ) -> tuple[Any, jax.Array]:
     """Stoermer-Verlet in white momenta z: the kinetic energy is z'z/2, where p = S^-T z.
 
-    The metric then costs one product with S and one with its transpose; each step evaluates
-    the path once.
+    The metric then costs one product with S and one with its transpose; each step evaluates the path once.
     """
 
     def kick(point: Any, momentum: jax.Array, share: float) -> jax.Array:

@@ -59,8 +59,20 @@ class ExtendedPoint:
     control: jax.Array
 
 
+class OnExtended:
+    """What densities of (x, u) share: u is the last coordinate of a position."""
+
+    path: Path
+
+    def evaluate(self, position: jax.Array) -> ExtendedPoint:
+        return ExtendedPoint(self.path.evaluate(position[:-1]), position[-1])
+
+    def position(self, point: ExtendedPoint) -> jax.Array:
+        return jnp.append(point.point.position, point.control)
+
+
 @pytree
-class Extended:
+class Extended(OnExtended):
     r"""The joint log density of $(x, u)$ (eq. x-u-joint-density), with the law's bias:
 
     $\log\mathrm{base}(x) + \beta(u)\,r(x) - f(\beta(u)) + \log|d\beta/du|$.
@@ -69,12 +81,6 @@ class Extended:
     path: Path
     law: Law
     control_map: ControlMap
-
-    def evaluate(self, position: jax.Array) -> ExtendedPoint:
-        return ExtendedPoint(self.path.evaluate(position[:-1]), position[-1])
-
-    def position(self, point: ExtendedPoint) -> jax.Array:
-        return jnp.append(point.point.position, point.control)
 
     def log_density(self, point: ExtendedPoint) -> jax.Array:
         return point.point.log_base + self._log_control(point.control, point.point.log_ratio)

@@ -1,8 +1,7 @@
 r"""Laws of the inverse temperature: priors $\rho(\beta) = e^{-f(\beta)}$ on the path.
 
-The joint density is $p(x, \beta) \propto \mathrm{base}(x)\,e^{\beta r(x) - f(\beta)}$
-(eq. x-beta-joint-density with $f = 0$). A law needs three methods; everything
-Rao-Blackwellised follows from `log_mass`.
+The joint density is $p(x, \beta) \propto \mathrm{base}(x)\,e^{\beta r(x) - f(\beta)}$, eq. x-beta-joint-density where
+$f = 0$. A law needs three methods; everything Rao-Blackwellised follows from `log_mass`.
 """
 
 from collections.abc import Callable
@@ -26,17 +25,11 @@ from thermocline.support.pytree import pytree
 class Law(Protocol):
     """A prior on beta, conditioned and normalised exactly."""
 
-    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
-        """-f(beta)."""
-        ...
+    def log_weight(self, inverse_temperature: jax.Array) -> jax.Array: ...  # -f(beta)
 
-    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
-        """Log N(r), the integral (or sum) of exp(beta r - f(beta)) over beta."""
-        ...
+    def log_mass(self, log_ratio: jax.Array) -> jax.Array: ...  # log N(r), the integral of exp(beta r - f) over beta
 
-    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
-        """A draw of beta given x, that is given r(x)."""
-        ...
+    def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array: ...  # beta given x, that is given r(x)
 
 
 def as_floats(values: Any) -> jax.Array:
@@ -65,12 +58,9 @@ class Continuous:
         """
         knots = np.linspace(0, 1, num_knots)
         bias = -np.array([float(log_prior(knot)) for knot in knots])
-        if not np.all(np.isfinite(bias)):
-            where = knots[~np.isfinite(bias)][0]
-            raise ThermoclineError(
-                f"the log prior of beta is {-bias[~np.isfinite(bias)][0]} at beta = {where}; "
-                "it must be finite on all of [0, 1]."
-            )
+        for knot, value in zip(knots, -bias, strict=True):
+            if not np.isfinite(value):
+                raise ThermoclineError(f"the log prior of beta is {value} at beta = {knot}; it must be finite there.")
         return cls(bias, knots)
 
     def segments(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

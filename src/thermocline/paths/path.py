@@ -42,21 +42,22 @@ class Path:
 
     def log_ratio(self, position: jax.Array) -> jax.Array:
         """R at one position, without its gradient."""
-        log_base, log_target = self._log_base(position), self._log_target(position)
+        log_base, log_target = self.log_base(position), self._log_target(position)
         return log_target - self.log_zeta - log_base
 
     def log_base(self, position: jax.Array) -> jax.Array:
-        return self._log_base(position)
+        return self.base.log_density(self.unravel(position))
 
     def evaluate(self, position: jax.Array) -> Point:
         """Both densities and both gradients: the unit of work that budgets count."""
-        log_base, gradient_base = jax.value_and_grad(self._log_base)(position)
+        log_base, gradient_base = jax.value_and_grad(self.log_base)(position)
         log_target, gradient_target = jax.value_and_grad(self._log_target)(position)
         log_ratio = log_target - self.log_zeta - log_base
         return Point(position, log_base, log_ratio, gradient_base, gradient_target - gradient_base)
 
-    def _log_base(self, position: jax.Array) -> jax.Array:
-        return self.base.log_density(self.unravel(position))
+    def draw_base(self, key: jax.Array) -> Point:
+        """An exact draw of the base."""
+        return self.evaluate(ravel_pytree(self.base.sample(key))[0])
 
     def _log_target(self, position: jax.Array) -> jax.Array:
         return jnp.asarray(self.target(self.unravel(position)), position.dtype)

@@ -134,17 +134,14 @@ def profile_of_round(log_ratio: np.ndarray, log_mass: np.ndarray, log_prior: np.
     return Profile(mean, variance, np.sum(is_used, axis=-1, keepdims=True) * share / total)
 
 
-def _reweighted(
-    log_ratio: np.ndarray, log_weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _reweighted(log_ratio: np.ndarray, log_weight: np.ndarray) -> tuple[np.ndarray, ...]:
     """Mean and variance of r in each interval of the grid; effective size and log partition at its points.
 
     One target after another, as a table of all draws at all betas is large.
     """
     if log_ratio.ndim > 1:
         each = [_reweighted(*rows) for rows in zip(log_ratio, log_weight, strict=True)]
-        mean, variance, size, log_partition = (np.stack(leaves) for leaves in zip(*each, strict=True))
-        return mean, variance, size, log_partition
+        return tuple(np.stack(leaves) for leaves in zip(*each, strict=True))
     betas = grid_of_betas()
     terms = betas[:, None] * log_ratio[..., None, :] + log_weight[..., None, :]
     highest = np.max(terms, axis=-1, keepdims=True)

@@ -30,13 +30,8 @@ def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
 def checked_betas(betas: Any) -> np.ndarray:
     """A schedule that rises from 0 to 1."""
     schedule = np.asarray(betas, float)
-    if (
-        schedule.ndim != 1
-        or schedule.size < 2
-        or schedule[0] != 0
-        or schedule[-1] != 1
-        or np.any(np.diff(schedule) < 0)
-    ):
+    goes_up = schedule.ndim == 1 and schedule.size > 1 and np.all(np.diff(schedule) >= 0)
+    if not goes_up or schedule[0] != 0 or schedule[-1] != 1:
         raise ThermoclineError(
             f"betas is {betas!r}; give inverse temperatures that rise from 0 to 1, as tc.sigmoidal_betas(100) does."
         )

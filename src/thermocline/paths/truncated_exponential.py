@@ -10,9 +10,8 @@ import jax.numpy as jnp
 def log_mass(gain: jax.Array) -> jax.Array:
     r"""Log of $\int_0^1 e^{\beta\Delta}\,d\beta = (e^\Delta - 1)/\Delta$.
 
-    Written as $\Delta/2 + \log(\sinh z / z)$ with $z = |\Delta|/2$: even in $z$, so one
-    branch serves both signs and nothing overflows. Below $z = 10^{-2}$ two terms of the
-    series are exact to rounding.
+    Written as $\Delta/2 + \log(\sinh z / z)$ with $z = |\Delta|/2$: even in $z$, so one branch serves both signs and
+    nothing overflows. Below $z = 10^{-2}$ two terms of the series are exact to rounding.
     """
     z = jnp.abs(gain) / 2
     small = z < 1e-2

@@ -9,9 +9,8 @@ from thermocline.report.answer import answer
 from thermocline.report.base import base
 from thermocline.report.page import Section, write_page
 from thermocline.report.posterior import posterior
-from thermocline.report.run import run
 from thermocline.report.temperature import temperature
-from thermocline.report.trust import trust
+from thermocline.report.trust import run, trust
 from thermocline.results.result import Result
 
 SECTIONS: dict[str, Callable[[Result], Section]] = {

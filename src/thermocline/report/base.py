@@ -1,11 +1,10 @@
 """Was the base any good: divergences, and its marginals against the target's."""
 
-
 import numpy as np
 
 from thermocline.estimators.evidence import relative
 from thermocline.report import summary
-from thermocline.report.drawing import BASE, TARGET, drawing, figure, range_of, shortened, weighted_histogram
+from thermocline.report.drawing import BASE, TARGET, drawing, figure, range_of, weighted_histogram, without_scale
 from thermocline.report.page import Figure, Section
 from thermocline.results.result import Result
 
@@ -16,16 +15,15 @@ CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
 def base(result: Result) -> Section:
     if result.law is None and result.schedule is None:
         return Section(("This method uses the base only as a place to start from.",), _marginals(result))
-    if not result.is_joint:
-        said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."
-        return Section((said, *result.info.notes), _marginals(result))
-    there, back = result.kl_base_to_target, result.kl_target_to_base
-    total = there.value + back.value
-    word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"
-    said = (
-        f"The base ({summary.base_name(result.continuation.base)}) is {word} the target: the KL divergence from base "
-        f"to target is {there} nats, from target to base {back}."
-    )
+    said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."
+    if result.is_joint:
+        there, back = result.kl_base_to_target, result.kl_target_to_base
+        total = there.value + back.value
+        word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"
+        said = (
+            f"The base ({summary.base_name(result.continuation.base)}) is {word} the target: the KL divergence from "
+            f"base to target is {there} nats, from target to base {back}."
+        )
     return Section((said, *result.info.notes), _marginals(result))
 
 
@@ -45,9 +43,7 @@ def _marginal(name: str, values: np.ndarray, weight: np.ndarray, fresh: np.ndarr
     with drawing() as (canvas, axes):
         weighted_histogram(axes, fresh, None, edges, color=BASE, alpha=0.45, label="base")
         weighted_histogram(axes, values.ravel(), weight.ravel(), edges, color=TARGET, alpha=0.55, label="target")
-        axes.set_xlabel(shortened(name, 40))
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
+        without_scale(axes, name)
         axes.legend(loc="best")
         return figure(canvas, f"{name}, unconstrained: base and target.")
 

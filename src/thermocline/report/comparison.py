@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def figure_of_comparison(comparison: Comparison) -> "Figure":
     """Log evidences relative to the best with 95% intervals, and probabilities of the models."""
-    require("report", "the plot", "matplotlib")
+    require("report", "matplotlib")
     from matplotlib.figure import Figure
 
     names = comparison.ranking[::-1]
@@ -33,9 +33,7 @@ def figure_of_comparison(comparison: Comparison) -> "Figure":
             right.plot([low, high], [row, row], color=TARGET)
         left.axvline(0, color=FAINT, linewidth=1, zorder=0)
         left.set_yticks(rows, [shortened(str(name)) for name in names])
-        left.set_ylim(-0.6, len(names) - 0.4)
-        left.set_xlabel("log Z, less that of the best")
-        right.set_xlabel("probability of the model")
-        right.set_xlim(0, 1.01)
+        left.set(xlabel="log Z, less that of the best", ylim=(-0.6, len(names) - 0.4))
+        right.set(xlabel="probability of the model", xlim=(0, 1.01))
         canvas.draw_without_rendering()
     return canvas

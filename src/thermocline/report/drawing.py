@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from thermocline.records import Estimate
 from thermocline.report.page import Figure
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -35,13 +35,9 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "thermocline",
     "text.parse_math": False,  # names of users are not mathematics
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelsize": 8.5,
-    "ytick.labelsize": 8.5,
+    **{f"{axis}tick.{option}": value for axis in "xy" for option, value in (("color", GREY), ("labelsize", 8.5))},
 }
 WIDTH, HEIGHT = 4.0, 2.5  # inches, of a figure that is legible on a phone
-MOST_POINTS = 2000  # of a scatter
 NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 IDENTIFIER = re.compile(r'(id="|url\(#|href="#)')
 numbers = count(1)
@@ -69,12 +65,10 @@ def styled() -> Iterator[None]:
 
 
 def figure(canvas: "Canvas", caption: str, description: str = "", *, wide: bool = False) -> Figure:
-    """The drawing as a figure of the page; those who cannot see it are told the description, else the caption."""
-    return Figure(svg_of(canvas, description or caption), caption, wide)
+    """The drawing as a figure of the page; those who cannot see it are told the description, else the caption.
 
-
-def svg_of(canvas: "Canvas", description: str) -> "Markup":
-    """SVG that scales with the page; identifiers are made unique, for a page has many drawings."""
+    Its SVG scales with the page; identifiers are made unique, for a page has many drawings.
+    """
     from markupsafe import Markup, escape
 
     stream = StringIO()
@@ -82,11 +76,12 @@ def svg_of(canvas: "Canvas", description: str) -> "Markup":
         canvas.savefig(stream, format="svg", metadata=NO_METADATA, transparent=True)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    for side in ("width", "height"):
+        text = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", text, count=1)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = IDENTIFIER.sub(rf"\g<1>drawing{next(numbers)}-", text)
-    return Markup(text.replace("<svg", f'<svg role="img" aria-label="{escape(description)}"', 1))
+    label = escape(description or caption)
+    return Figure(Markup(text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)), caption, wide)
 
 
 def count_on(axis: Any) -> None:
@@ -94,6 +89,25 @@ def count_on(axis: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def evidences(axes: "Axes", final: Estimate, at: np.ndarray, estimates: list[Estimate]) -> Any:
+    """Log Z with 95% intervals at some places, over a band that is the final interval; the values and their reach."""
+    known = [bool(np.isfinite(e.value) and np.isfinite(e.standard_error)) for e in estimates]
+    kept = [e for e, is_known in zip(estimates, known, strict=True) if is_known]
+    values, reach = np.array([e.value for e in kept]), np.array([e.interval()[1] - e.value for e in kept])
+    axes.axhspan(*final.interval(), color=TARGET, alpha=0.12, linewidth=0)
+    axes.axhline(final.value, color=FAINT, linewidth=1)
+    axes.errorbar(at[known], values, reach, color=TARGET, fmt="o", markersize=3.5, elinewidth=1.2)
+    axes.set_ylabel("log Z")
+    axes.ticklabel_format(axis="y", useOffset=False)
+    return values, reach
+
+
+def without_scale(axes: "Axes", name: str) -> None:
+    """A histogram's axes: the parameter below, and no heights."""
+    axes.set(xlabel=shortened(name, 40), yticks=[])
+    axes.spines["left"].set_visible(False)
 
 
 def weighted_histogram(axes: "Axes", values: np.ndarray, weights: np.ndarray | None, edges: np.ndarray, **how) -> None:

@@ -15,6 +15,8 @@ from thermocline.results.result import Result
 def as_dict(result: Result) -> dict[str, Any]:
     """The answer, the checks, the modes, the first parameters and what was run."""
     chains, draws = result.draws.log_ratio.shape
+    log_weight, shown = result.draws.log_weight_target, components(result.parameters, MOST_COMPONENTS)
+    means = {name: expectation(values.astype(float), log_weight) for name, values in shown.items()}
     return {
         "verdict": result.verdict,
         "log_evidence": None if result.log_evidence is None else vars(result.log_evidence),
@@ -22,8 +24,7 @@ def as_dict(result: Result) -> dict[str, Any]:
         "checks": [vars(check) for check in result.checks],
         "modes": [vars(mode) for mode in result.modes],
         "parameters": {
-            name: _moments(values, result.draws.log_weight_target)
-            for name, values in components(result.parameters, MOST_COMPONENTS).items()
+            name: {"mean": mean.value, "standard_error": mean.standard_error} for name, mean in means.items()
         },
         "run": {"chains": chains, "draws": draws} | asdict(result.info),
     }
@@ -32,12 +33,6 @@ def as_dict(result: Result) -> dict[str, Any]:
 def to_json(value: Any) -> str:
     """Strict JSON: what is not a finite number is null."""
     return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _moments(values: np.ndarray, log_weight: np.ndarray) -> dict[str, Any]:
-    """Mean and its error under the target, of one component."""
-    mean = expectation(values.astype(float), log_weight)
-    return {"mean": mean.value, "standard_error": mean.standard_error}
 
 
 def _plain(value: Any) -> Any:

@@ -7,22 +7,12 @@ import numpy as np
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.modes.table import basins
 from thermocline.report import summary
-from thermocline.report.drawing import (
-    FAINT,
-    GREY,
-    MODES,
-    MOST_POINTS,
-    drawing,
-    figure,
-    range_of,
-    shortened,
-    styled,
-)
+from thermocline.report.drawing import FAINT, GREY, MODES, drawing, figure, range_of, shortened, styled, without_scale
 from thermocline.report.page import Figure, Section
 from thermocline.results.result import Result
-from thermocline.support.precision import computing_in
 
 MOST_MARGINALS, MOST_PAIRS = 12, 4
+MOST_POINTS = 2000  # of a scatter
 
 
 class Cloud(NamedTuple):
@@ -35,8 +25,8 @@ class Cloud(NamedTuple):
 
 def posterior(result: Result) -> Section:
     cloud = cloud_of(result)
-    figures = (*census_map(result, cloud), *marginals(cloud), *pairs(cloud))
-    number = len(result.modes)
+    marginals = [marginal(name, cloud) for name in list(cloud.components)[:MOST_MARGINALS]]
+    figures, number = (*census_map(result, cloud), *marginals, *pairs(cloud)), len(result.modes)
     said = {0: "No census of modes was taken.", 1: "One mode was found."}.get(number, f"{number} modes were found.")
     left = len(cloud.components) - MOST_MARGINALS
     more = ("Colours are those of the modes on the map.",) if number > 1 and cloud.position.shape[1] > 1 else ()
@@ -54,9 +44,8 @@ def cloud_of(result: Result) -> Cloud:
     flat = np.concatenate(columns, axis=1).astype(float)
     mode = np.zeros(len(index), int)
     if result.mode_table is not None:
-        with computing_in("float64"):
-            basin = basins(result.mode_table, position)
-        mode = _ranks(result)[basin]
+        ranks = np.append(_ranks(result), len(MODES))  # grey, where no mode explains a draw
+        mode = ranks[basins(result.mode_table, position)]
     return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
 
 
@@ -69,8 +58,7 @@ def _ranks(result: Result) -> np.ndarray:
 
 def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
     """Draws and modes in the plane that shows them best, where there is more than a line to show."""
-    dimension = cloud.position.shape[1]
-    if dimension < 2 or result.mode_table is None:
+    if cloud.position.shape[1] < 2 or result.mode_table is None:
         return ()
     centres = result.mode_table.location
     origin, axes_of_plane, words = plane(cloud.position, centres, summary.component_names(result.unconstrained))
@@ -80,13 +68,11 @@ def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
         for rank in np.unique(cloud.mode)[::-1]:
             chosen = points[cloud.mode == rank]
             axes.scatter(*chosen.T, s=4, color=colour_of(rank), alpha=0.35, linewidths=0, rasterized=True)
-        axes.set_xlim(range_of(np.append(points[:, 0], tops[:8, 0])))
-        axes.set_ylim(range_of(np.append(points[:, 1], tops[:8, 1])))
+        x_range, y_range = (range_of(np.append(points[:, i], tops[:8, i])) for i in range(2))
+        axes.set(xlabel=shortened(words[0], 40), ylabel=shortened(words[1], 30), xlim=x_range, ylim=y_range)
         for top, rank in sorted(zip(tops, ranks, strict=True), key=lambda pair: pair[1])[: len(MODES)]:
             axes.plot(*top, marker="o", markersize=9, color="white", markeredgecolor=colour_of(rank), clip_on=True)
             axes.annotate(str(rank + 1), top, ha="center", va="center", fontsize=7, clip_on=True)
-        axes.set_xlabel(shortened(words[0], 40))
-        axes.set_ylabel(shortened(words[1], 30))
         caption = "Draws of the target, coloured by mode, with the modes' highest points numbered as in the table"
         return (figure(canvas, f"{caption} (unconstrained coordinates)."),)
 
@@ -112,22 +98,15 @@ def colour_of(rank: int) -> str:
     return MODES[rank] if rank < len(MODES) else GREY
 
 
-def marginals(cloud: Cloud) -> tuple[Figure, ...]:
-    """A histogram for each parameter, stacked by mode."""
-    return tuple(_marginal(name, cloud) for name in list(cloud.components)[:MOST_MARGINALS])
-
-
-def _marginal(name: str, cloud: Cloud) -> Figure:
-    values = cloud.components[name]
-    ranks = np.unique(cloud.mode)
+def marginal(name: str, cloud: Cloud) -> Figure:
+    """A histogram of one parameter, stacked by mode."""
+    values, ranks = cloud.components[name], np.unique(cloud.mode)
     with drawing(height=2.0) as (canvas, axes):
         parts = [values[cloud.mode == rank] for rank in ranks]
         edges = np.linspace(*range_of(values), 51).tolist()
         colours = [colour_of(rank) for rank in ranks]
         axes.hist(parts, edges, stacked=True, histtype="stepfilled", color=colours, alpha=0.65, linewidth=0)
-        axes.set_xlabel(shortened(name, 40))
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
+        without_scale(axes, name)
         return figure(canvas, "", f"Histogram of {name}")
 
 
@@ -150,8 +129,7 @@ def pairs(cloud: Cloud) -> tuple[Figure, ...]:
                 continue
             x, y = cloud.components[names[column]], cloud.components[names[row + 1]]
             axes.scatter(x, y, s=3, c=colours, alpha=0.3, linewidths=0, rasterized=True)
-            axes.set_xlim(range_of(x))
-            axes.set_ylim(range_of(y))
+            axes.set(xlim=range_of(x), ylim=range_of(y))
             axes.tick_params(color=FAINT)
             axes.locator_params(nbins=4)
             if row == count - 1:

@@ -1,6 +1,7 @@
 """A result in one table for people: the answer first, then what it rests on."""
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -8,8 +9,8 @@ from thermocline import estimators
 from thermocline.bases import base_name
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
-from thermocline.estimators.stages import global_barrier, has_stages, stepping_stones, swap_rejections
-from thermocline.records import Mode, Phases
+from thermocline.estimators.stages import has_stages, stepping_stones, swap_rejections
+from thermocline.records import Mode
 from thermocline.results.result import Result
 from thermocline.support.tables import Section, html_of, sections_text
 from thermocline.target import describe
@@ -46,16 +47,11 @@ def answer_table(result: Result) -> Section:
         why = next((check.advice for check in result.checks if check.name == "evidence"), "this method estimates none.")
         return Section("", (), [*rows, ("log Z", f"none: {why}")])
     lower, upper = estimate.interval(0.95)
-    rows.append(
-        ("log Z", f"{estimate}  ({estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g})")
-    )
+    known = f"{estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g}"
+    rows.append(("log Z", f"{estimate}  ({known})"))
     if result.is_joint:
-        rows.append(
-            (
-                "KL divergence",
-                f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}",
-            )
-        )
+        divergences = f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}"
+        rows.append(("KL divergence", divergences))
     if has_stages(result.draws):
         rows += _stages(result)
     if result.is_joint or has_stages(result.draws):
@@ -67,13 +63,13 @@ def answer_table(result: Result) -> Section:
 def _stages(result: Result) -> list[tuple[str, str]]:
     """What replicas say: both stepping stones, and the barrier that swaps have to overcome."""
     stones, rejections = stepping_stones(result.draws, result.log_zeta), swap_rejections(result.draws)
+    barrier = (
+        f"{rejections.sum():.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are rejected with "
+        f"probability {rejections.min():.2f} to {rejections.max():.2f}"
+    )
     return [
         ("stepping stones", f"up from the base {stones.up}, down from the target {stones.down}"),
-        (
-            "barrier",
-            f"{global_barrier(result.draws):.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are "
-            f"rejected with probability {rejections.min():.2f} to {rejections.max():.2f}",
-        ),
+        ("barrier", barrier),
     ]
 
 
@@ -103,26 +99,21 @@ def _by_importance(mode: Mode) -> str:
 def run_table(result: Result) -> Section:
     info, base = result.info, result.continuation.base
     chains, draws = result.draws.log_ratio.shape
-    seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in info.cost.seconds.shown().items())
-    return Section(
-        "Run",
-        (),
-        [
-            ("method", info.method),
-            ("base", base_name(base)),
-            ("draws", f"{chains} chains x {draws}"),
-            ("evaluations", _evaluations(info.cost.evaluations)),
-            ("seconds", f"{info.cost.seconds.total:.1f} ({seconds})"),
-            ("seed", f"{info.seed}, {info.precision}"),
-            ("versions", ", ".join(f"{name} {version}" for name, version in info.versions.items())),
-        ],
-        info.notes,
-    )
+    evaluations, seconds = info.cost.evaluations, info.cost.seconds
+    rows = [
+        ("method", info.method),
+        ("base", base_name(base)),
+        ("draws", f"{chains} chains x {draws}"),
+        ("evaluations", f"{evaluations.total:,} ({_by_name(evaluations.shown(), ',')})"),
+        ("seconds", f"{seconds.total:.1f} ({_by_name(seconds.shown(), '.1f')})"),
+        ("seed", f"{info.seed}, {info.precision}"),
+        ("versions", _by_name(info.versions, "")),
+    ]
+    return Section("Run", (), rows, info.notes)
 
 
-def _evaluations(spent: Phases) -> str:
-    """Where they went."""
-    return f"{spent.total:,} ({', '.join(f'{name} {number:,}' for name, number in spent.shown().items())})"
+def _by_name(numbers: dict[str, Any], form: str) -> str:
+    return ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
 
 
 def parameters_table(result: Result) -> Section:
@@ -142,12 +133,8 @@ def _described(values: np.ndarray, log_weight: np.ndarray) -> tuple[str, ...]:
     variance = estimators.expectation((values - mean.value) ** 2, log_weight).value
     low, high = (estimators.quantile(values, log_weight, probability).value for probability in (0.05, 0.95))
     size, agreement = effective_size(values, log_weight), r_hat(pseudo_values(values, log_weight))
-    return (
-        str(mean),
-        *(f"{value:.4g}" for value in (np.sqrt(max(variance, 0.0)), low, high)),
-        f"{size:.0f}",
-        f"{agreement:.3f}",
-    )
+    spread = (f"{value:.4g}" for value in (np.sqrt(max(variance, 0.0)), low, high))
+    return str(mean), *spread, f"{size:.0f}", f"{agreement:.3f}"
 
 
 def checks_table(checks: tuple[Check, ...]) -> Section:
@@ -162,16 +149,13 @@ def _number(value: float) -> str:
 
 def component_names(variables: dict[str, np.ndarray]) -> list[str]:
     """Every number among variables with leading axes (chain, draw), as one would index it."""
-    return [_label(name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:])]
+    return list(components(variables))
 
 
-def components(variables: dict[str, np.ndarray], most: int) -> dict[str, np.ndarray]:
-    """The first of them, by name, each (chain, draw)."""
+def components(variables: dict[str, np.ndarray], most: int | None = None) -> dict[str, np.ndarray]:
+    """The first of them, or all, by name, each (chain, draw)."""
     each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
-    return {_label(name, place): variables[name][(..., *place)] for name, place in islice(each, most)}
-
-
-def _label(name: str, place: tuple[int, ...]) -> str:
-    return f"{name}[{','.join(map(str, place))}]" if place else name
-
-
+    return {
+        f"{name}[{','.join(map(str, place))}]" if place else name: variables[name][(..., *place)]
+        for name, place in islice(each, most)
+    }

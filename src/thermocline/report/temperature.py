@@ -1,6 +1,5 @@
 """Did temperature mix: beta over time, where it was, journeys by chain, and the partition function."""
 
-
 import numpy as np
 
 from thermocline.estimators.convergence import round_trips
@@ -38,11 +37,8 @@ def trace(result: Result) -> Figure:
         for i, row in enumerate(beta):
             axes.plot(row * BAND + i, color=MODES[i], linewidth=0.8)
         axes.set_yticks([i + end for i in range(len(beta)) for end in (0, BAND)], ["0", "1"] * len(beta), fontsize=7)
-        axes.set_ylabel("β, a band a chain")
-        axes.set_xlabel("draw")
-        axes.set_xlim(0, beta.shape[1])
-        caption = f"β of {len(beta)} chains over {beta.shape[1]} draws: 0 is the base, 1 the target."
-        return figure(canvas, caption)
+        axes.set(xlabel="draw", ylabel="β, a band a chain", xlim=(0, beta.shape[1]))
+        return figure(canvas, f"β of {len(beta)} chains over {beta.shape[1]} draws: 0 is the base, 1 the target.")
 
 
 def occupancy(result: Result) -> Figure:
@@ -54,17 +50,13 @@ def occupancy(result: Result) -> Figure:
             rungs = np.asarray(ladder.betas)
             counts = np.bincount(np.abs(beta[:, None] - rungs).argmin(axis=1), minlength=rungs.size)
             axes.bar(np.arange(rungs.size), counts / counts.sum(), color=TARGET, width=0.9)
-            axes.set_xlabel("rung, from the base to the target")
-            axes.set_ylabel("share of the draws")
+            axes.set(xlabel="rung, from the base to the target", ylabel="share of the draws")
             return figure(canvas, "How often each rung of the ladder was visited.")
-        axes.hist(
-            beta, np.linspace(0, 1, 41).tolist(), density=True, color=TARGET, alpha=0.3, linewidth=0, label="draws"
-        )
+        edges = np.linspace(0, 1, 41).tolist()
+        axes.hist(beta, edges, density=True, color=TARGET, alpha=0.3, linewidth=0, label="draws")
         curve = result.beta_marginal(np.linspace(0.005, 0.995, 60))
         axes.plot(curve.betas, curve.value, color=TARGET, label="estimated density")
-        axes.set_xlabel("β")
-        axes.set_ylabel("density")
-        axes.set_xlim(0, 1)
+        axes.set(xlabel="β", ylabel="density", xlim=(0, 1))
         axes.legend(loc="best")
         caption = "Where β was. It need not be flat, for the law spends its time where the path is long; but no gaps."
         return figure(canvas, caption)
@@ -75,8 +67,7 @@ def journeys(result: Result) -> Figure:
     trips = round_trips(result.draws)
     with drawing() as (canvas, axes):
         axes.bar(np.arange(1, trips.size + 1), trips, color=TARGET, width=0.75)
-        axes.set_xlabel("chain")
-        axes.set_ylabel("round trips")
+        axes.set(xlabel="chain", ylabel="round trips")
         count_on(axes.xaxis)
         count_on(axes.yaxis)
         return figure(canvas, "Journeys between base and target and back, by chain.")
@@ -94,8 +85,6 @@ def partition(result: Result) -> Figure:
         axes.fill_between(betas, value - reach, value + reach, color=TARGET, alpha=0.25, linewidth=0)
         axes.plot(betas, value, color=TARGET, label="estimate")
         axes.legend(loc="lower right")
-        axes.set_xlabel("β")
-        axes.set_ylabel("log z(β) − β log Z")
-        axes.set_xlim(0, 1)
+        axes.set(xlabel="β", ylabel="log z(β) − β log Z", xlim=(0, 1))
         caption = "The partition function, less a straight line: how far apart base and target are on the way."
         return figure(canvas, caption)

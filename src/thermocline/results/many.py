@@ -133,7 +133,7 @@ class ManyResults:
 
     def report(self, path: str | FilePath = "report.html") -> FilePath:
         """Write one self-contained page for people: the joint answer, whether to trust it, the worst targets."""
-        require("report", "the report", "matplotlib", "jinja2")
+        require("report", "matplotlib", "jinja2")
         from thermocline.report.many import write_many
 
         return write_many(self, path)

@@ -160,7 +160,7 @@ class Result:
 
     def report(self, path: str | FilePath = "report.html") -> FilePath:
         """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
-        require("report", "the report", "matplotlib", "jinja2")
+        require("report", "matplotlib", "jinja2")
         from thermocline.report import SECTIONS, write_page
 
         return write_page(self, path, SECTIONS)

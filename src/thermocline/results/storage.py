@@ -12,10 +12,9 @@ from thermocline.methods import METHODS
 from thermocline.methods.adiabatic import AdiabaticMonteCarlo
 from thermocline.methods.extended_hamiltonian import Control, ExtendedHamiltonian
 from thermocline.methods.gibbs import GibbsState
-from thermocline.methods.metadynamics import Bias
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.methods.sequential import Group
-from thermocline.methods.tuning import Learning, Tuning
+from thermocline.methods.tuning import Bias, Learning, Tuning
 from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
 from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
 from thermocline.paths.laws import Window

@@ -24,11 +24,6 @@ def multiply(scale: Any, vector: Any) -> Any:
     return scale * vector if scale.ndim == 1 else vector @ scale.T
 
 
-def solve(scale: jax.Array, vector: jax.Array) -> jax.Array:
-    """L⁻¹ v, by a product: mapped over many vectors, triangular solves are slow on CPUs and can hang on two cores."""
-    return vector / scale if scale.ndim == 1 else inverse(scale) @ vector
-
-
 def whiten(scale: Any, whitening: Any, vector: Any, namespace: Any) -> Any:
     """L⁻¹ v, by the inverse that is at hand if one is."""
     if namespace.ndim(scale) == 1:
@@ -37,7 +32,10 @@ def whiten(scale: Any, whitening: Any, vector: Any, namespace: Any) -> Any:
 
 
 def inverse(scale: Any, namespace: Any = jnp) -> Any:
-    """The inverse of a lower triangular matrix, or of a stack of them."""
+    """The inverse of a lower triangular matrix, or of a stack of them.
+
+    Products with it serve for solves, which, mapped over many vectors, are slow on CPUs and can hang on two cores.
+    """
     if namespace is not np:
         identity = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
         return jax.scipy.linalg.solve_triangular(scale, identity, lower=True)

@@ -40,54 +40,37 @@ def _rich_table(section: Section) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD if section.columns else None,
-        show_header=bool(section.columns),
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-    )
+    has_head = bool(section.columns)
+    table = Table(box=box.SIMPLE_HEAD if has_head else None, show_header=has_head, pad_edge=False, padding=(0, 2, 0, 0))
     for index, column in enumerate(section.columns or section.rows[0]):
         longest = max((len(row[index]) for row in section.rows), default=0)
-        is_number = bool(section.columns) and index > 0 and longest <= LONGEST_NUMBER
-        table.add_column(
-            Text(column) if section.columns else "",
-            justify="right" if is_number else "left",
-            no_wrap=is_number,
-            overflow="fold",
-        )
+        is_number = has_head and index > 0 and longest <= LONGEST_NUMBER
+        side = "right" if is_number else "left"
+        table.add_column(Text(column) if has_head else "", justify=side, no_wrap=is_number, overflow="fold")
     for row in section.rows:
         table.add_row(*map(Text, row))
     return table
 
 
-def section_html(section: Section) -> str:
-    title = f"<h4>{escape(section.title)}</h4>" if section.title else ""
-    head = "".join(f'<th style="text-align:{_side(i)}">{escape(name)}</th>' for i, name in enumerate(section.columns))
-    body = "".join(_html_row(row, is_table=bool(section.columns)) for row in section.rows)
-    notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
-    return (
-        title
-        + "<table>"
-        + (f"<thead><tr>{head}</tr></thead>" if head else "")
-        + f"<tbody>{body}</tbody></table>"
-        + (f"<ul>{notes}</ul>" if notes else "")
-    )
-
-
-def _html_row(row: tuple[str, ...], *, is_table: bool) -> str:
-    """One row; a verdict or a status is coloured by its word."""
-    cells = []
-    for index, cell in enumerate(row):
-        colour = COLOURS.get(cell.split(":")[0]) if index > 0 else None
-        style = f"text-align:{_side(index) if is_table else 'left'}" + (f";color:{colour}" if colour else "")
-        cells.append(f'<td style="{style}">{escape(cell)}</td>')
-    return f"<tr>{''.join(cells)}</tr>"
-
-
-def _side(index: int) -> str:
-    return "right" if index else "left"
-
-
 def html_of(*sections: Section) -> str:
     """Tables as one piece of a notebook, that needs nothing from outside."""
-    return f'<div class="thermocline">{"".join(map(section_html, sections))}</div>'
+    return f'<div class="thermocline">{"".join(map(_html, sections))}</div>'
+
+
+def _html(section: Section) -> str:
+    """One table; a verdict or a status is coloured by its word."""
+    right = "right" if section.columns else "left"  # where numbers stand
+
+    def row_of(tag: str, cells: tuple[str, ...]) -> str:
+        written = []
+        for index, cell in enumerate(cells):
+            colour = COLOURS.get(cell.split(":")[0]) if tag == "td" and index > 0 else None
+            style = f"text-align:{right if index else 'left'}" + (f";color:{colour}" if colour else "")
+            written.append(f'<{tag} style="{style}">{escape(cell)}</{tag}>')
+        return f"<tr>{''.join(written)}</tr>"
+
+    title = f"<h4>{escape(section.title)}</h4>" if section.title else ""
+    head = f"<thead>{row_of('th', section.columns)}</thead>" if section.columns else ""
+    body = "".join(row_of("td", row) for row in section.rows)
+    notes = "".join(f"<li>{escape(note)}</li>" for note in section.notes)
+    return f"{title}<table>{head}<tbody>{body}</tbody></table>" + (f"<ul>{notes}</ul>" if notes else "")
