@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import thermocline as tc
-from thermocline.paths import sigmoidal_betas
+from thermocline.paths import laws, sigmoidal_betas
 from thermocline.support.precision import cast, computing_in
 
 UNEVEN = np.array([0.0, 0.001, 0.4, 0.41, 1.0])
@@ -70,6 +70,15 @@ def test_log_mass_matches_quadrature(name, precision, accuracy):
     for log_ratio, value in zip(RATIOS, actual, strict=True):
         scale = 8 + abs(log_ratio) + np.abs(LAWS[name][0]).max()
         assert abs(value - np.logaddexp.reduce(exact_segments(name, log_ratio))) < accuracy * scale, log_ratio
+
+
+@pytest.mark.usefixtures("double")
+def test_numpy_and_jax_agree_on_log_mass():
+    ratios = np.array([*RATIOS, -np.inf])
+    ladder = tc.Ladder(np.array([0.0, 0.3, 1.0]), np.array([0.2, -1.0, 0.4]))
+    for law in (*(law_of(name, "float64") for name in LAWS), ladder):
+        in_jax = np.asarray(log_masses(law, jnp.asarray(ratios)))
+        np.testing.assert_allclose(laws.log_masses(law, ratios), in_jax, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])

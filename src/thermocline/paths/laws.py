@@ -18,6 +18,7 @@ from thermocline.paths.reweighting import Curve, grid_of_betas
 from thermocline.records.draws import Array
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.interpolation import interpolate
+from thermocline.support.linear import log_sum_exp
 from thermocline.support.precision import to_numpy
 from thermocline.support.pytree import pytree
 
@@ -32,10 +33,10 @@ class Law(Protocol):
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array: ...  # beta given x, that is given r(x)
 
 
-def as_floats(values: Any) -> jax.Array:
+def as_floats(values: Any, namespace: Any = jnp) -> Any:
     """Values as an array of the precision in force; a user may well write integers."""
-    array = jnp.asarray(values)
-    return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(float)
+    array = namespace.asarray(values)
+    return array if namespace.issubdtype(array.dtype, namespace.inexact) else array.astype(float)
 
 
 @pytree
@@ -63,11 +64,12 @@ class Continuous:
                 raise ThermoclineError(f"the log prior of beta is {value} at beta = {knot}; it must be finite there.")
         return cls(bias, knots)
 
-    def segments(self) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    def segments(self, namespace: Any = jnp) -> tuple[Any, Any, Any, Any]:
         """Left ends, widths, f at the left ends, and rises of f, a segment each."""
-        bias = as_floats(self.bias)
-        knots = jnp.linspace(0.0, 1.0, bias.size, dtype=bias.dtype) if self.knots is None else as_floats(self.knots)
-        return knots[:-1], jnp.diff(knots), bias[:-1], jnp.diff(bias)
+        bias = as_floats(self.bias, namespace)
+        even = namespace.linspace(0.0, 1.0, bias.size, dtype=bias.dtype)
+        knots = even if self.knots is None else as_floats(self.knots, namespace)
+        return knots[:-1], namespace.diff(knots), bias[:-1], namespace.diff(bias)
 
     def log_weight(self, inverse_temperature: jax.Array) -> jax.Array:
         left, width, bias, rise = self.segments()
@@ -75,14 +77,16 @@ class Continuous:
         slope = rise / jnp.where(width > 0, width, 1.0)
         return -bias[segment] - slope[segment] * (inverse_temperature - left[segment])
 
-    def _log_segment_masses(self, log_ratio: jax.Array) -> jax.Array:
-        left, width, bias, rise = self.segments()
+    def _log_segment_masses(self, log_ratio: Any, namespace: Any = jnp) -> Any:
+        left, width, bias, rise = self.segments(namespace)
         gain = width * log_ratio - rise
-        return left * log_ratio - bias + jnp.log(width) + truncated_exponential.log_mass(gain)
+        return left * log_ratio - bias + namespace.log(width) + truncated_exponential.log_mass(gain, namespace)
 
-    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
-        masses = jax.nn.logsumexp(self._log_segment_masses(log_ratio))
-        return jnp.where(jnp.isneginf(log_ratio), log_ratio, masses)  # beta = 0 has measure zero: -inf stays -inf
+    def log_mass(self, log_ratio: Any, namespace: Any = jnp) -> Any:
+        """Beta = 0 has measure zero: -inf stays -inf. One formula for a JAX number and for NumPy arrays."""
+        ratios = log_ratio if namespace is jnp else log_ratio[..., None]
+        masses = log_sum_exp(self._log_segment_masses(ratios, namespace), namespace)
+        return namespace.where(namespace.isneginf(log_ratio), log_ratio, masses)
 
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
         left, width, _, rise = self.segments()
@@ -125,11 +129,12 @@ class Ladder:
         """The weight of the nearest rung; a ladder has no values between its rungs."""
         return as_floats(self.log_weights)[jnp.argmin(jnp.abs(as_floats(self.betas) - inverse_temperature))]
 
-    def _log_terms(self, log_ratio: jax.Array) -> jax.Array:
-        return tempered(as_floats(self.betas), log_ratio) + as_floats(self.log_weights)
+    def _log_terms(self, log_ratio: Any, namespace: Any = jnp) -> Any:
+        return tempered(as_floats(self.betas, namespace), log_ratio, namespace) + as_floats(self.log_weights, namespace)
 
-    def log_mass(self, log_ratio: jax.Array) -> jax.Array:
-        return jax.nn.logsumexp(self._log_terms(log_ratio))
+    def log_mass(self, log_ratio: Any, namespace: Any = jnp) -> Any:
+        ratios = log_ratio if namespace is jnp else log_ratio[..., None]
+        return log_sum_exp(self._log_terms(ratios, namespace), namespace)
 
     def sample(self, key: jax.Array, log_ratio: jax.Array) -> jax.Array:
         cumulative = jnp.cumsum(jax.nn.softmax(self._log_terms(log_ratio)))
@@ -163,7 +168,11 @@ class Neighbours(Ladder):
 
 
 def log_masses(law: Law, log_ratio: np.ndarray) -> np.ndarray:
-    """Log N at many log ratios, of any law; padded to a power of two, so that sizes share programs."""
+    """Log N at many log ratios, in NumPy; of a law of the user's own by JAX, padded so that sizes share programs."""
+    inner = unwrapped(law)
+    if isinstance(inner, Continuous | Ladder):
+        with np.errstate(all="ignore"):  # at -inf
+            return inner.log_mass(np.asarray(log_ratio, float), np)
     room = np.zeros(2 ** int(np.ceil(np.log2(max(len(log_ratio), 2)))))
     room[: len(log_ratio)] = log_ratio
     return np.asarray(_log_masses(law, room))[: len(log_ratio)]

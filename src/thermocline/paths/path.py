@@ -87,7 +87,7 @@ class AtTemperature:
         return self.path.log_base(position) + tempered(self.inverse_temperature, self.path.log_ratio(position))
 
 
-def tempered(inverse_temperature: jax.Array, log_ratio: jax.Array) -> jax.Array:
+def tempered(inverse_temperature: Any, log_ratio: Any, namespace: Any = jnp) -> Any:
     """Beta r, with 0 at beta = 0 even outside the target's support (0 times -inf is not NaN here)."""
     product = inverse_temperature * log_ratio
-    return jnp.where(inverse_temperature == 0, jnp.zeros_like(product), product)
+    return namespace.where(inverse_temperature == 0, namespace.zeros_like(product), product)

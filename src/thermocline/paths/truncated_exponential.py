@@ -3,21 +3,23 @@ r"""The exponential law truncated to [0, 1], $p(\beta) \propto e^{\beta\Delta}$ 
 $\Delta$ here is the *gain* of log density from 0 to 1, so minus the paper's $\Delta(x)$.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
 
-def log_mass(gain: jax.Array) -> jax.Array:
+def log_mass(gain: Any, namespace: Any = jnp) -> Any:
     r"""Log of $\int_0^1 e^{\beta\Delta}\,d\beta = (e^\Delta - 1)/\Delta$.
 
     Written as $\Delta/2 + \log(\sinh z / z)$ with $z = |\Delta|/2$: even in $z$, so one branch serves both signs and
     nothing overflows. Below $z = 10^{-2}$ two terms of the series are exact to rounding.
     """
-    z = jnp.abs(gain) / 2
+    z = namespace.abs(gain) / 2
     small = z < 1e-2
-    safe = jnp.where(small, 1.0, z)  # keeps the gradient finite at 0
-    log_sinhc = safe + jnp.log1p(-jnp.exp(-2 * safe)) - jnp.log(2 * safe)
-    return gain / 2 + jnp.where(small, z**2 / 6 - z**4 / 180, log_sinhc)
+    safe = namespace.where(small, 1.0, z)  # keeps the gradient finite at 0
+    log_sinhc = safe + namespace.log1p(-namespace.exp(-2 * safe)) - namespace.log(2 * safe)
+    return gain / 2 + namespace.where(small, z**2 / 6 - z**4 / 180, log_sinhc)
 
 
 def quantile(gain: jax.Array, probability: jax.Array) -> jax.Array:
