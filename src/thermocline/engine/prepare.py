@@ -69,15 +69,11 @@ def _prepare_block(keys: jax.Array, paths: Paths, num_chains: int) -> Prepared:
         inside = log_ratio[target][np.isfinite(log_ratio[target])]
         log_zeta[target] = np.logaddexp.reduce(inside) - np.log(log_ratio.shape[1]) if inside.size else 0.0
         log_ratio[target] -= log_zeta[target]
-    metric = stacked([_metric(paths.one(target), positions[target]) for target in range(len(paths))])
+    known = [(to_numpy(paths.one(target).base), positions[target]) for target in range(len(paths))]
+    metric = stacked([metric_of(initial_scale(*each), centres_of(*each)) for each in known])
     chosen = np.stack([starts(*of_target, num_chains) for of_target in zip(positions, log_ratio, strict=True)])
     kept = positions if paths.is_single else None
     return Prepared(paths.with_log_zeta(log_zeta), metric, log_ratio, chosen, num_bad, kept)
-
-
-def _metric(path: Path, positions: np.ndarray) -> Metric:
-    known = to_numpy(path.base)
-    return metric_of(initial_scale(known, positions), centres_of(known, positions))
 
 
 def base_draws_of(keys: jax.Array, paths: Paths) -> list[BaseDraws]:

@@ -137,15 +137,12 @@ def _worst(results: ManyResults) -> Section:
     each = results.log_evidences
     errors = np.zeros(len(results)) if each is None else np.nan_to_num(each.standard_error, nan=np.inf)
     order = sorted(range(len(results)), key=lambda i: (RANKS[results.verdicts[i]], -errors[i]))
-    rows = [_row(results, i) for i in order[:MOST_TARGETS]]
+    rows = []
+    for place in order[:MOST_TARGETS]:
+        worst: Check = min(results.checks_of(place), key=lambda check: RANKS[check.status])
+        answer = "" if each is None else str(Estimate(*(column[place] for column in vars(each).values())))
+        shown = (worst.name, f"{worst.value:.3g}", f"{worst.limit:.3g}") if not worst.passed else ("", "", "")
+        rows.append((f"target {results.index[place]}", answer, str(results.verdicts[place]), *shown))
     left = len(results) - len(rows)
     notes = (f"and {left} more; results[i].summary() tells all of one.",) if left else ()
     return Section("Worst targets", ("", "log Z", "verdict", "worst check", "value", "limit"), rows, notes)
-
-
-def _row(results: ManyResults, place: int) -> tuple[str, ...]:
-    each, checks = results.log_evidences, results.checks_of(place)
-    worst: Check = min(checks, key=lambda check: RANKS[check.status])
-    answer = "" if each is None else str(Estimate(each.value[place], each.standard_error[place], each.dof[place]))
-    shown = (worst.name, f"{worst.value:.3g}", f"{worst.limit:.3g}") if not worst.passed else ("", "", "")
-    return f"target {results.index[place]}", answer, str(results.verdicts[place]), *shown

@@ -29,12 +29,13 @@ AT_ONCE = 2**10  # draws at which they are computed
 def run_fingerprint(paths: Paths, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
     """Short hashes of all that decides the draws; bases of many targets are known by their arrays."""
     path, position = paths.one(0), paths.one(0).target.initial_position
-    base, log_zeta = fingerprint.of_arrays(paths.path.base), fingerprint.of_arrays(paths.path.log_zeta)
-    num_devices = jax.device_count()
     if paths.is_single:
         draws = fingerprint.of_function(path.base.sample, jax.random.key(0))
         base = fingerprint.of_function(path.base.log_density, position) + draws
         log_zeta, num_devices = repr(float(path.log_zeta)), chain_mesh(num_chains, path).size
+    else:
+        base, log_zeta = fingerprint.of_arrays(paths.path.base), fingerprint.of_arrays(paths.path.log_zeta)
+        num_devices = jax.device_count()
     return Fingerprint(
         target=fingerprint.of_function(lambda target, position: target(position), path.target, position),
         data=fingerprint.of_arrays(paths.path.target.data),

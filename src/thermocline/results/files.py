@@ -22,6 +22,7 @@ from thermocline.results.runs import Known, Settings, scattered
 from thermocline.support.errors import ThermoclineError
 
 FORMAT = 1  # of the file's header; raised when older readers could not understand it
+DRAWN = "draws", "weighted_posterior", "unconstrained"  # groups of draws
 OF_EACH = "mode_table", "mode_locations", "log_likelihood"
 Groups = dict[str, dict[str, np.ndarray]]
 
@@ -127,53 +128,41 @@ def _load_many(groups: Groups) -> ManyResults:
     arrays = groups["thermocline"]
     header = json.loads(arrays["header"].astype(np.uint8).tobytes().decode())
     read = {name: storage.decode(header[name], arrays) for name in header if name not in ("checks", "names")}
-    targets = np.asarray(read["targets"])
-    places = {int(target): place for place, target in enumerate(targets)}
-    known, num_chains = scattered(Known(*read["known"]), targets), groups["draws"]["log_ratio"].shape[1]
-    rest = {name: read[name] for name in ("group", "seconds", "each", "families", "template")}
-    of_file = {"places": places, "names": header["names"], "groups": groups}
-    runs = StoredRuns(Settings(*read["settings"]), known, num_chains, **rest, **of_file)
+    settings, targets = Settings(*read["settings"]), np.asarray(read["targets"])
+    known, results = scattered(Known(*read["known"]), targets), {}
+    alike = {place: (row, trees) for places, trees in read["families"] for row, place in enumerate(places)}
+    for place, (target, own) in enumerate(zip(targets.tolist(), read["each"], strict=True)):
+        law, schedule, base_draws, base, tuning, states = _at_row(*alike[place])
+        continuation = settings.method, base, tuning, states, own["num_steps"]
+        run = own | {"law": law, "schedule": schedule, "base_draws": base_draws, "continuation": continuation}
+        cut = (place, slice(None), slice(known.num_draws[target]))  # without what fills up shorter runs
+        own_groups = {group: {name: leaf[cut] for name, leaf in groups[group].items()} for group in DRAWN}
+        answer = float(known.log_zeta[target]), log_support(known.support[target])
+        results[target] = _result(own_groups, header["names"], read["template"], *answer, run)
+    num_chains = groups["draws"]["log_ratio"].shape[1]
     checks = [tuple(Check(*check) for check in rows) for rows in header["checks"]]
-    return ManyResults(runs, targets, dict(zip(places, checks, strict=True)))
+    runs = StoredRuns(settings, known, num_chains, read["group"], read["seconds"], results)
+    return ManyResults(runs, targets, dict(zip(targets.tolist(), checks, strict=True)))
+
+
+def _at_row(row: int, trees: Any) -> Any:
+    """Of one target what it has alike with others; parts that are code were not stored."""
+    return jax.tree.map(lambda leaf: leaf if isinstance(leaf, storage.Opaque) else leaf[row], trees)
 
 
 @dataclass(eq=False)
 class StoredRuns:
-    """The runs of a file: `draws`, `parameters` and `unconstrained` with a leading axis over its targets."""
+    """The runs of a file, whose Results are at hand."""
 
     settings: Settings
     known: Known
     num_chains: int
     group: int
     seconds: Phases
-    each: list[dict[str, Any]]  # what every Result has by itself
-    families: list[Any]  # what Results have alike
-    template: Any
-    places: dict[int, int]  # of targets, by number
-    names: dict[str, dict[str, str]]  # that were stored, by the true ones
-    groups: Groups
+    results: dict[int, Result]  # by target
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
-        for target in targets:
-            draws = restored(self._of(int(target), "draws"))
-            yield tuple(getattr(draws, name) for name in names)
-
-    def _of(self, target: int, group: str) -> dict[str, np.ndarray]:
-        """A group's variables of one target, without what fills up shorter runs."""
-        length = self.known.num_draws[target]
-        return {name: leaf[self.places[target]][:, :length] for name, leaf in self.groups[group].items()}
+        return (tuple(getattr(self.results[int(i)].draws, name) for name in names) for i in targets)
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        place = self.places[target]
-        own, (law, schedule, base_draws, base, tuning, states) = self.each[place], self._alike(place)
-        continuation = self.settings.method, base, tuning, states, own["num_steps"]
-        run = own | {"law": law, "schedule": schedule, "base_draws": base_draws, "continuation": continuation}
-        groups = {name: self._of(target, name) for name in ("draws", "weighted_posterior", "unconstrained")}
-        answer = float(self.known.log_zeta[target]), log_support(self.known.support[target])
-        return _result(groups, self.names, self.template, *answer, run)
-
-    def _alike(self, place: int) -> Any:
-        """What it has alike with others; parts that are code were not stored."""
-        places, trees = next(family for family in self.families if place in family[0])
-        row = int(np.flatnonzero(places == place)[0])
-        return jax.tree.map(lambda leaf: leaf if isinstance(leaf, storage.Opaque) else leaf[row], trees)
+        return self.results[target]
