@@ -117,15 +117,11 @@ def _flat(parameter: Parameter) -> str:
     """A parameter without a prior is uniform: proper only between two bounds, normalised only if they are 1 apart."""
     if (parameter.lower, parameter.upper) == ("0", "1"):
         return ""
+    taken = "an improper flat one: the model has no evidence. Write a prior."
     if parameter.kind in ("simplex", "corr_matrix", "cholesky_factor_corr") or (parameter.lower and parameter.upper):
-        return (
-            f"{parameter.name} has no prior of its own in the program, so Stan takes a density of 1 on its support, "
-            "which is not normalised: log Z lacks the log of its volume. Write the prior."
-        )
-    return (
-        f"{parameter.name} has no prior of its own in the program, so Stan takes an improper flat one: the model has "
-        "no evidence. Write a prior."
-    )
+        volume = "log Z lacks the log of its volume. Write the prior."
+        taken = f"a density of 1 on its support, which is not normalised: {volume}"
+    return f"{parameter.name} has no prior of its own in the program, so Stan takes {taken}"
 
 
 def _lost(parameter: Parameter, prior: Prior) -> str:
@@ -139,26 +135,21 @@ def _lost(parameter: Parameter, prior: Prior) -> str:
         detail = " (log K! for K exchangeable values in order)" if "ordered" in parameter.kind else ""
         known = prior.distribution in WHOLE_LINE | HALF_LINE | UNIT_INTERVAL
         return f"{said} ({parameter.kind}): log Z lacks a constant{detail}; add it to `target`." if known else ""
-    cut = prior.distribution in WHOLE_LINE and (parameter.lower or parameter.upper)
-    cut = cut or (prior.distribution in HALF_LINE and (parameter.upper or parameter.lower not in (None, "0")))
-    cut = cut or (
-        prior.distribution in UNIT_INTERVAL and (parameter.lower, parameter.upper) not in (("0", "1"), (None,) * 2)
+    kind, bounds = prior.distribution, (parameter.lower, parameter.upper)
+    is_cut = (
+        (kind in WHOLE_LINE and any(bounds))
+        or (kind in HALF_LINE and (parameter.upper or parameter.lower not in (None, "0")))
+        or (kind in UNIT_INTERVAL and bounds not in (("0", "1"), (None, None)))
+        or (kind == "uniform" and _is_tighter(parameter, prior))
     )
-    cut = cut or (prior.distribution == "uniform" and _is_tighter(parameter, prior))
-    if not cut:
-        return ""
-    bounds = f"T[{parameter.lower or ''}, {parameter.upper or ''}]"
-    return f"{said}: log Z lacks the constant of the truncation. Write {bounds} behind it."
+    written = f"T[{parameter.lower or ''}, {parameter.upper or ''}]"
+    return f"{said}: log Z lacks the constant of the truncation. Write {written} behind it." if is_cut else ""
 
 
 def _is_tighter(parameter: Parameter, prior: Prior) -> bool:
     ends = re.search(r"uniform(?:_lu?pdf)?\s*\((?:[^|]*\|)?\s*([^,]+),\s*([^)]+)\)", prior.text)
-    bounds = parameter.lower, parameter.upper
-    if ends is None or bounds == (None, None):
-        return False
-    return any(
-        bound is not None and bound.strip() != end.strip() for bound, end in zip(bounds, ends.groups(), strict=True)
-    )
+    pairs = zip((parameter.lower, parameter.upper), ends.groups(), strict=True) if ends else ()
+    return any(bound is not None and bound.strip() != end.strip() for bound, end in pairs)
 
 
 def _added(statement: str, statements: list[str]) -> str:
