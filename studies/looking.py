@@ -44,7 +44,7 @@ def looked_again(generated: GeneratedTarget) -> Run:
     first = searched(evaluate, generated.seed, evaluate.initial_position[None], Silent())
     found, generator = first.found(), np.random.default_rng([generated.seed, 1])
     again = Search.resumed(evaluate, generator, Silent(), found)
-    rows = look(generator, again.peaks, NUM_LOOKS)
+    rows = look(generator, again.peaks, first.starts, NUM_LOOKS)
     values, gradients = evaluate(rows)
     usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
     rows, gradients = rows[usable], gradients[usable]

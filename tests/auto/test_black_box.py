@@ -56,7 +56,7 @@ def test_its_modes_have_their_masses_two_ways(narrow_and_wide):
 @pytest.mark.slow
 def test_the_summary_tells_what_was_done(narrow_and_wide):
     notes = " ".join(narrow_and_wide.summary().split())
-    assert "starts found 2 modes" in notes
+    assert "Found 2 modes" in notes
     assert narrow_and_wide.cost.evaluations.base > 0
 
 

@@ -113,7 +113,7 @@ def test_the_blind_spot_is_what_the_random_ascents_bound():
 def test_a_look_is_explained_where_the_slope_points_to_a_mode():
     root = np.diag([1e-3, 1e3])
     peak = peak_of(np.array([1.0, 2.0]), 0.0, root, "start")
-    rows = look(np.random.default_rng(0), [peak], 400)
+    rows = look(np.random.default_rng(0), [peak], np.zeros((1, 2)), 400)
     gradients = -(rows - peak.location) @ peak.whitening.T @ peak.whitening
     assert np.all(explained(rows, gradients, [peak]) > 1 - 1e-6)
     assert np.all(explained(rows, -gradients, [peak]) < EXPLAINED)

@@ -64,7 +64,7 @@ class Search:
         self.peaks: list[Peak] = []
         self.counts: list[int] = []
         self.group: list[int] = []  # of each peak: those of one mode have the same
-        self.rows = self.gradients = self.explained_rows = np.zeros((0, evaluate.dimension))
+        self.starts = self.rows = self.gradients = self.explained_rows = np.zeros((0, evaluate.dimension))
         self.tried = np.zeros(0, bool)
         self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
         self.num_random_unexplained = self.num_random_explained = 0
@@ -86,7 +86,7 @@ class Search:
 
     def first(self, starts: np.ndarray) -> None:
         """Ascend from where the user starts; where that ends at no optimum, fit along the way."""
-        ends = maximise(self.evaluate, starts, keep_paths=True)
+        self.starts, ends = starts, maximise(self.evaluate, starts, keep_paths=True)
         self.admit(ends, "start")
         if not self.peaks:
             fits = [best_along(self.generator, self.evaluate, path) for path in ends.path]
@@ -125,7 +125,8 @@ class Search:
     def look(self, number: int) -> None:
         """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
         given, self.prior_rows = np.split(self.prior_rows, [min(number // 4, len(self.prior_rows))])
-        rows = look(self.generator, self.peaks, max(number - len(given), 16), along_axes=self.along_axes)
+        number = max(number - len(given), 16)
+        rows = look(self.generator, self.peaks, self.starts, number, along_axes=self.along_axes)
         rows = np.concatenate([rows, given])
         values, gradients = self.evaluate(rows)
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)

@@ -11,17 +11,23 @@ from thermocline.support.linear import triangular
 
 NEAREST, FARTHEST = 0.7, 300.0  # deviations of a mode within which looks are taken about it
 WITHIN, BEYOND = 0.5, 5.0  # spreads of all modes together within which looks are taken about these
-MOST_CENTRES = 8  # modes about which looks are taken, the heaviest
+MOST_CENTRES, MOST_STARTS = 8, 2  # modes about which looks are taken, the heaviest; and starts
 TAIL_DEGREES = 1.5  # of Student's t, of heavy-tailed directions
 EXPLAINED = 0.9  # cosine
 
 
-def look(generator: np.random.Generator, peaks: list[Peak], number: int, *, along_axes: bool = True) -> np.ndarray:
-    """Half about the heaviest modes, each in its own units; half about all of them, in their pooled spread."""
+def look(
+    generator: np.random.Generator, peaks: list[Peak], starts: np.ndarray, number: int, *, along_axes: bool = True
+) -> np.ndarray:
+    """Half about the heaviest modes, each in its own units, and about starts, in those of the heaviest; half about all.
+
+    A start may lie between modes: from there a narrow one is seen that a wide one hides from its own surroundings.
+    """
     chosen = sorted(peaks, key=lambda peak: -peak.log_mass)[:MOST_CENTRES]
+    centres = [*chosen, *(chosen[0]._replace(location=start) for start in starts[:MOST_STARTS])]
     half = number // 2
-    counts = np.full(len(chosen), half // len(chosen)) + (np.arange(len(chosen)) < half % len(chosen))
-    parts = [about(generator, peak, int(count), along_axes) for peak, count in zip(chosen, counts, strict=True)]
+    counts = np.full(len(centres), half // len(centres)) + (np.arange(len(centres)) < half % len(centres))
+    parts = [about(generator, peak, int(count), along_axes) for peak, count in zip(centres, counts, strict=True)]
     return np.concatenate([*parts, about_all(generator, chosen, number - half)])
 
 
