@@ -38,12 +38,14 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
 }
 
 OF_THE_JOINT = {"occupancy", "base moments", "base law", "tours"}  # need draws of x and beta together
+OF_POSITIONS = {"base moments", "standstill"}  # need draws of the parameters, which many targets may do without
 
 
 def run_checks(context: Context) -> tuple[Check, ...]:
     """Every check, in the order of the registry."""
-    used = CHECKS if context.is_joint else {name: CHECKS[name] for name in CHECKS if name not in OF_THE_JOINT}
-    return tuple(check for function in used.values() for check in function(context))
+    without = set() if context.is_joint else OF_THE_JOINT
+    without = without if context.draws.position.shape[-1] else without | OF_POSITIONS
+    return tuple(check for name in CHECKS if name not in without for check in CHECKS[name](context))
 
 
 __all__ = ["CHECKS", "Check", "Context", "Verdict", "run_checks", "verdict_of"]

@@ -21,7 +21,7 @@ def check_base_moments(context: Context) -> list[Check]:
 
     Mean and variance where the base states them and its tails let them be tested, else quartiles of fresh draws.
     """
-    if not context.has_evidence or context.draws.position.shape[-1] == 0:  # draws of the parameters were not kept
+    if not context.has_evidence:
         return []
     supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
     mean, variance = context.base_mean, context.base_variance
