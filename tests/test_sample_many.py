@@ -125,6 +125,17 @@ def test_without_positions_the_evidence_and_the_checks_are_the_same(results):
         lean[1].expectation(lambda p: p["y"])
 
 
+def test_without_positions_a_run_can_go_on_and_is_checked_again(results):
+    lean = tc.extend(run(data_of(), positions=False), num_draws=100, progress=False)
+    full = tc.extend(results, num_draws=100, progress=False)
+    assert np.array_equal(lean.log_evidences.value, full.log_evidences.value)
+    some, every = ({check.name: check for check in many.checks_of(1)} for many in (lean, full))
+    about = "base moments", "R-hat", "effective size", "weight at a standstill"
+    of_parameters = {name for name in every if name.startswith(about)}
+    assert set(every) - set(some) <= of_parameters
+    assert all(some[name] == every[name] for name in set(some) & set(every))
+
+
 def test_one_target_that_is_not_a_number_fails_alone(results):
     data = data_of()
     data["mean"][4, 1] = np.nan

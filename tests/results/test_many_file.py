@@ -2,6 +2,7 @@
 
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -83,6 +84,15 @@ def test_arviz_has_a_leading_target_dimension(results):
     for place in range(NUMBER):
         exact = results[place].expectation(lambda p: p["y"])
         assert abs(mean[place] - exact.value) < exact.standard_error
+
+
+def test_a_parameter_may_be_called_as_a_dimension_is(tmp_path):
+    target = tc.Target(lambda p, datum: -0.5 * jnp.sum((p["target"] - datum) ** 2), {"target": np.zeros(2)})
+    base = tc.Gaussian.diagonal({"target": np.zeros(2)}, 1.5)
+    some = tc.sample_many(target, np.zeros((3, 2)), base=base, num_warmup=20, num_draws=20, progress=False)
+    some.save(tmp_path / "many.nc")
+    copy = tc.load(tmp_path / "many.nc")
+    assert np.array_equal(copy[1].parameters["target"], some[1].parameters["target"])
 
 
 def test_without_positions_there_is_no_file(tmp_path):

@@ -35,7 +35,10 @@ class Curvature(NamedTuple):
 
     @property
     def is_usable(self) -> np.ndarray:
-        return np.all(np.isfinite(self.values), axis=1, keepdims=True)[:, 0]
+        """Whether it is known, and not so steep that its root is nothing in floating point."""
+        is_known = np.isfinite(self.values).all(axis=1)
+        roots = np.where(is_known[:, None, None], self.roots(), 0.0)
+        return np.isfinite(np.linalg.slogdet(roots)[1])
 
     @property
     def bends_down(self) -> np.ndarray:

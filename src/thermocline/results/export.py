@@ -100,9 +100,13 @@ def _evidence(results: ManyResults) -> "xarray.Dataset":
     )
 
 
-def stored_names(names: Any) -> dict[str, str]:
+def leading_dims(targets: np.ndarray | None) -> tuple[str, ...]:
+    return ("chain", "draw") if targets is None else ("target", "chain", "draw")
+
+
+def stored_names(names: Any, dims: tuple[str, ...] = ("chain", "draw")) -> dict[str, str]:
     """A name that netCDF allows and no dimension has, for every name."""
-    taken, stored = {"chain", "draw", "diagnostic"}, {}
+    taken, stored = {*dims, "diagnostic"}, {}
     for name in names:
         safe = UNSAFE.sub("__", name) or "_"
         while safe in taken:
@@ -128,7 +132,8 @@ def dataset(
     import xarray
 
     longest = max(each, key=lambda named: next(iter(named.values())).shape[1])
-    stored, leading = stored_names(longest), ("chain", "draw") if targets is None else ("target", "chain", "draw")
+    leading = leading_dims(targets)
+    stored = stored_names(longest, leading)
     chains, draws = next(iter(longest.values())).shape[:2]
     coords: dict[str, Any] = {} if targets is None else {"target": targets}
     coords |= {"chain": np.arange(chains), "draw": np.arange(draws)}

@@ -15,7 +15,15 @@ from thermocline.engine.batch import alike
 from thermocline.engine.prepare import log_support
 from thermocline.records import BaseDraws, Estimate, Phases, restored
 from thermocline.results import storage
-from thermocline.results.export import arviz_groups, attributes_of, dataset, own_dims, results_of, stored_names
+from thermocline.results.export import (
+    arviz_groups,
+    attributes_of,
+    dataset,
+    leading_dims,
+    own_dims,
+    results_of,
+    stored_names,
+)
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Continuation, Result
 from thermocline.results.runs import Known, Settings, scattered
@@ -34,17 +42,16 @@ def save(results: Result | ManyResults, path: str | Path) -> None:
     """
     import xarray
 
-    each, arrays = results_of(results), {}
+    each, arrays, targets = results_of(results), {}, None if isinstance(results, Result) else results.index
+    kinds, dims = ("parameters", "unconstrained"), leading_dims(targets)
     header = {
         "version": version("thermocline"),
-        "names": {name: stored_names(getattr(each[0], name)) for name in ("parameters", "unconstrained")},
+        "names": {name: stored_names(getattr(each[0], name), dims) for name in kinds},
         "template": storage.encode(each[0].template, arrays),
     }
-    targets = None
     if isinstance(results, Result):
         header |= {"format": FORMAT, **_header_of_one(results, arrays)}
     else:
-        targets = results.index
         header |= _header_of_many(results, each, arrays)
         arrays["header"] = np.frombuffer(storage.to_json(header).encode(), np.uint8)
         header = {"format": FORMAT, "many": len(results)}

@@ -134,7 +134,7 @@ class Runs:
             explored, method = self._exploration(target), cast(settings.method, settings.precision)
             path, modes = explored.path, None
             fit = part.fits[row] if part.fits else BaseFit(path.base, float(path.log_zeta))
-            if settings.has_search:
+            if settings.has_search and settings.has_positions:
                 evaluate = Evaluator(path.target, settings.precision)
                 modes = table_of_modes(seed, evaluate, fit, explored, Silent())
             if is_for_checks:
