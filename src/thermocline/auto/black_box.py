@@ -73,13 +73,16 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
     return BaseFit(base, design.log_evidence, evaluate.num_rows, modes=modes, notes=(told(found), counted))
 
 
-def searched(evaluate: Evaluator, seed: int, starts: np.ndarray, reporter: Reporter) -> Search:
-    """The search for modes; where nothing is found at all, from a variational fit."""
+def searched(
+    evaluate: Evaluator, seed: int, starts: np.ndarray, reporter: Reporter, rows: np.ndarray | None = None
+) -> Search:
+    """The search for modes, which looks at given rows too; where nothing is found at all, from a variational fit."""
     reporter.phase("searching for modes", None)
     prior, given = evaluate.target.prior, evaluate.target.known_modes
-    rows = None if prior is None else sampled_rows(prior, [seed, STREAM, 2], NUM_PRIOR)
-    if rows is not None:
-        starts, rows = np.concatenate([starts, rows[:NUM_STARTS]]), rows[NUM_STARTS:]
+    rows = starts[:0] if rows is None else rows
+    if prior is not None:
+        drawn = sampled_rows(prior, [seed, STREAM, 2], NUM_PRIOR)
+        starts, rows = np.concatenate([starts, drawn[:NUM_STARTS]]), np.concatenate([drawn[NUM_STARTS:], rows])
     if given is not None:
         starts = np.concatenate([starts, np.stack([ravelled(position) for position in given])])
     search = Search(evaluate, np.random.default_rng([seed, STREAM]), reporter, rows)

@@ -32,9 +32,9 @@ def table_of_modes(
     given does not mean that it covers the target.
     """
     if fit.modes is None:
-        usable = np.isfinite(explored.base_draws.log_ratio)
-        starts = np.concatenate([evaluate.initial_position[None], explored.base_draws.position[usable][:NUM_STARTS]])
-        search = searched(evaluate, seed, starts, reporter)
+        rows = explored.base_draws.position[np.isfinite(explored.base_draws.log_ratio)]
+        starts = np.concatenate([evaluate.initial_position[None], rows[:NUM_STARTS]])
+        search = searched(evaluate, seed, starts, reporter, rows[NUM_STARTS:])
         modes = local_modes(search.found(), first_mixture(search.peaks))
     else:
         modes = fit.modes

@@ -36,8 +36,8 @@ class Curvature(NamedTuple):
     @property
     def is_usable(self) -> np.ndarray:
         """Whether it is known, and not so steep that its root is nothing in floating point."""
-        is_known = np.isfinite(self.values).all(axis=1)
-        roots = np.where(is_known[:, None, None], self.roots(), 0.0)
+        is_known = np.all(np.isfinite(self.values), axis=1, keepdims=True)
+        roots = np.where(is_known[..., None], self.roots(), 0.0)
         return np.isfinite(np.linalg.slogdet(roots)[1])
 
     @property

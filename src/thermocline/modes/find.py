@@ -56,11 +56,11 @@ class Search:
         evaluate: Evaluator,
         generator: np.random.Generator,
         reporter: Reporter,
-        prior_rows: np.ndarray | None = None,
+        given_rows: np.ndarray | None = None,
         along_axes: bool = True,
     ) -> None:
         self.evaluate, self.generator, self.reporter, self.along_axes = evaluate, generator, reporter, along_axes
-        self.prior_rows = np.zeros((0, evaluate.dimension)) if prior_rows is None else prior_rows  # to look at
+        self.given_rows = np.zeros((0, evaluate.dimension)) if given_rows is None else given_rows  # to look at
         self.peaks: list[Peak] = []
         self.counts: list[int] = []
         self.group: list[int] = []  # of each peak: those of one mode have the same
@@ -124,7 +124,7 @@ class Search:
 
     def look(self, number: int) -> None:
         """Take looks, remember those that nothing explains, and a few of the others to ascend from."""
-        given, self.prior_rows = np.split(self.prior_rows, [min(number // 4, len(self.prior_rows))])
+        given, self.given_rows = np.split(self.given_rows, [min(number // 4, len(self.given_rows))])
         number = max(number - len(given), 16)
         rows = look(self.generator, self.peaks, self.starts, number, along_axes=self.along_axes)
         rows = np.concatenate([rows, given])
@@ -152,8 +152,10 @@ class Search:
         starts = np.concatenate([self.rows[picked], others])
         if not len(starts):
             return False
+        before = self.evaluate.num_rows
         ends = self.ascended(starts)
         is_new = self.admit(ends, "look")
+        self.ascent_rows += self.evaluate.num_rows - before
         if not is_new:
             has_arrived = home_of(ends.position, self.peaks) >= 0
             self.num_random_unexplained += int(has_arrived[: len(random)].sum())
@@ -162,7 +164,6 @@ class Search:
 
     def ascended(self, starts: np.ndarray) -> Optima:
         """Where ascents end, in the metric of the heaviest mode; those not home go on until they know better."""
-        before = self.evaluate.num_rows
         ends = maximise(self.evaluate, starts, root=self.peaks[0].root, confirms=False)
         away = np.flatnonzero((home_of(ends.position, self.peaks) < 0) & (ends.ending != Ending.LOST))
         if len(away):
@@ -170,7 +171,6 @@ class Search:
             for leaf, new in zip(ends[:4], more[:4], strict=True):
                 leaf[away] = new
             ends = ends._replace(metric=more.metric)
-        self.ascent_rows += self.evaluate.num_rows - before
         return ends
 
     def admit(self, ends: Optima, found_by: str) -> bool:
