@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from thermocline.estimators.convergence import pareto_k
 from thermocline.evaluator import Evaluator
 from thermocline.fits.pool import Pool, effective_share
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
@@ -29,16 +30,23 @@ EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
+HEAVIEST = 0.5  # Pareto's k, up to which weights have a variance
 
 
 @dataclass(frozen=True)
 class Design:
-    """A mixture, the effective share of its draws (its own, and by the pool), and log Z with its error."""
+    """A mixture, the effective share of its draws (its own, and by the pool), log Z with its error, and Pareto's k."""
 
     mixture: StudentMixture
     share: float
     log_evidence: float
     log_evidence_error: float
+    tail: float = np.inf  # of the weights
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its weights have a variance, or the share of its draws says nothing."""
+        return self.tail < HEAVIEST
 
     @property
     def work(self) -> float:
@@ -124,7 +132,8 @@ class Designer:
         error = float(np.sqrt(max(1 / own - 1, 0.0) / len(log_weight)))
         seen = self.pool.share_of(mixture.log_density_of_rows(self.pool.position))
         has_missed = self.pool.log_evidence - log_evidence > MISSED * error
-        return Design(mixture, min(own, seen), self.pool.log_evidence if has_missed else log_evidence, error)
+        log_evidence = self.pool.log_evidence if has_missed else log_evidence
+        return Design(mixture, min(own, seen), log_evidence, error, pareto_k(log_weight))
 
     def candidates(self, mixture: StudentMixture) -> list[StudentMixture]:
         """With the broad component, without it, or a single one where there is a single mode."""

@@ -43,16 +43,18 @@ def join_chains(pool: Pool, explored: Exploration) -> Pool:
     draws, path, law = explored.outcome.draws, explored.path, explored.outcome.tuning.law
     assert law is not None, "pilots have a law of beta"
     base, like, log_zeta = to_numpy(path.base), path.target.initial_position, float(path.log_zeta)
-    log_weight = draws.log_weight_base
-    log_constant = np.log(log_weight.size) - np.logaddexp.reduce(log_weight, axis=None)
+    usable = np.isfinite(draws.log_ratio)
+    log_weight = draws.log_weight_base[usable]
+    log_constant = np.log(log_weight.size) - np.logaddexp.reduce(log_weight)
 
     def log_density(rows: np.ndarray, log_target: np.ndarray) -> np.ndarray:
         log_base = log_densities(base, rows, like)
-        return log_base + log_masses(law, log_target - log_zeta - log_base) - log_constant
+        with np.errstate(invalid="ignore"):  # where both are nothing
+            log_density = log_base + log_masses(law, log_target - log_zeta - log_base) - log_constant
+        return np.where(np.isnan(log_density), -np.inf, log_density)
 
-    rows = draws.position.reshape(-1, draws.position.shape[-1])
-    log_target = np.ravel(draws.log_ratio) + log_zeta + log_densities(base, rows, like)
-    log_target = np.where(np.isfinite(log_target), log_target, -np.inf)
+    rows = draws.position[usable]
+    log_target = draws.log_ratio[usable] + log_zeta + log_densities(base, rows, like)
     return pool.joined_by(rows, log_target, CORRELATED * len(rows), log_density)
 
 
