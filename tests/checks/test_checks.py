@@ -62,6 +62,16 @@ def test_chains_stuck_at_one_end_make_no_round_trips(good):
     assert "failed" in statuses(context, "agreement").values()
 
 
+def test_a_base_that_is_the_target_has_no_error_to_know(good):
+    def degrees(error, dof):
+        return statuses(good._context()._replace(log_evidence=tc.Estimate(0.0, error, dof)), "error")
+
+    name = "degrees of freedom of the error"
+    assert degrees(0.0, 0.0) == {name: "ok"}
+    assert degrees(0.1, 2.0) == {name: "failed"}
+    assert degrees(np.nan, 30.0) == {name: "failed"}
+
+
 def test_a_shifted_base_is_noticed(good):
     context = good._context()
     shifted = context._replace(base_mean=context.base_mean + 0.5 * np.sqrt(context.base_variance))

@@ -34,10 +34,13 @@ def _of_end(end: str, log_weight: np.ndarray) -> list[Check]:
 
 
 def check_error(context: Context) -> list[Check]:
-    """Degrees of freedom behind the standard error of log Z."""
+    """Degrees of freedom behind the standard error of log Z; one of exactly zero (a base equal to the target) needs none."""
     if context.log_evidence is None:
         return []
     value, error, dof = context.log_evidence.value, context.log_evidence.standard_error, context.log_evidence.dof
-    dof = dof if np.isfinite(value) and np.isfinite(error) and error > 0 else 0.0
+    if not (np.isfinite(value) and np.isfinite(error)):
+        dof = 0.0
+    elif error == 0:
+        dof = np.inf
     advice = "The error of log Z rests on too few independent pieces: run more or longer chains."
     return [at_least("degrees of freedom of the error", dof, 8, 3, advice)]
