@@ -34,7 +34,7 @@ def _of_end(end: str, log_weight: np.ndarray) -> list[Check]:
 
 
 def check_error(context: Context) -> list[Check]:
-    """Degrees of freedom behind the standard error of log Z; one of exactly zero (a base equal to the target) needs none."""
+    """Degrees of freedom behind the standard error of log Z; an error of zero (the base is the target) needs none."""
     if context.log_evidence is None:
         return []
     value, error, dof = context.log_evidence.value, context.log_evidence.standard_error, context.log_evidence.dof
