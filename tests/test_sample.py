@@ -219,3 +219,16 @@ def test_nan_gradients_are_rejected_counted_and_reported():
     assert result.draws.is_nonfinite.any()
     assert np.all(result.draws.position < 3.0)
     assert any(check.name.startswith("non-finite") for check in result.checks)
+
+
+def test_a_limit_on_evaluations_bounds_the_whole_call_and_is_said():
+    """An error of 0.0001 would take far more than is given."""
+    problem = bimodal()
+    limit = 60_000
+    result = tc.sample(problem.target, seed=0, target_error=1e-4, max_evaluations=limit, progress=False)
+    assert result.cost.evaluations.total < 1.2 * limit  # the last round is known by what the one before took
+    assert result.log_evidence.standard_error > 1e-4
+    assert abs(result.log_evidence.value - problem.log_evidence) < 4 * result.log_evidence.standard_error
+    assert result.search.cut_short_by == "max_evaluations"
+    with pytest.raises(tc.ThermoclineError, match="must be positive"):
+        tc.sample(problem.target, max_evaluations=0)

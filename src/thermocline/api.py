@@ -30,6 +30,7 @@ from thermocline.results import storage
 from thermocline.results.assemble import assemble, check_same_run, run_fingerprint
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
+from thermocline.support.budget import Budget, BudgetSpentError
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target
@@ -45,6 +46,8 @@ def sample(
     num_warmup: int = 1000,
     num_draws: int | None = None,
     target_error: float | None = None,
+    max_evaluations: float | None = None,
+    max_seconds: float | None = None,
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
     search: bool = True,
@@ -54,9 +57,11 @@ def sample(
     """Sample `target` through a path from a base, and estimate its log evidence.
 
     Without a `base`, `fit_auto` finds one. `num_draws` a chain fixes the work; with `target_error`, sampling doubles
-    until the standard error of log Z is below it, which is what happens, with 0.05, when neither is given. With
-    `checkpoint`, a folder, the same call resumes a run that was cut off. `search=False` leaves out the table of modes,
-    and so all checks of them. `chunk_size` bounds the steps between looks at the progress and changes no draw.
+    until the standard error of log Z is below it, which is what happens, with 0.05, when neither is given. Within
+    `max_evaluations` of the density or `max_seconds` about half is for the search, and sampling ends before a doubling
+    that would cost more than is left (a run that resumes counts anew). With `checkpoint`, a folder, the same call
+    resumes a run that was cut off. `search=False` leaves out the table of modes, and so all checks of them.
+    `chunk_size` bounds the steps between looks at the progress and changes no draw.
     """
     chosen = GibbsTempering() if method is None else method
     if not isinstance(target, Target):
@@ -70,10 +75,11 @@ def sample(
         check_folder(checkpoint)
     with computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
-        timer, evaluate = Timer(), checked_evaluator(target, precision)
+        timer, evaluate = Timer(), checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
             fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
+        lengths = lengths.within(evaluate.budget, evaluate.rate)
 
         def stored(paths: Paths) -> Checkpoint | None:
             if checkpoint is None:
@@ -84,14 +90,18 @@ def sample(
         explored = explore(
             seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, checkpoint=stored, chunk_size=chunk_size
         )
-        modes, num_before = None, evaluate.num_rows
+        modes, num_before, notes = None, evaluate.num_rows, fit.notes
         if search:
             reporter.phase("table of modes", None)
-            with timer.timing("modes"):
-                modes = table_of_modes(seed, evaluate, fit, explored, reporter)
+            evaluate.budget.spent += explored.outcome.num_gradients
+            try:
+                with timer.timing("modes"):
+                    modes = table_of_modes(seed, evaluate, fit, explored, reporter)
+            except BudgetSpentError as limit:
+                notes = (*notes, f"{limit} left nothing for the table of modes: no check is made of them.")
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
-        return assemble(explored, chosen, seed, precision, modes, notes=fit.notes, around=around)
+        return assemble(explored, chosen, seed, precision, modes, notes=notes, around=around)
 
 
 @overload

@@ -61,14 +61,14 @@ def measured(
 ) -> ModeTable:
     """The modes joined by those that draws of the chains lead to, their fits drawn to the chains, and weighed."""
     search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), reporter, modes.found)
-    search.admit(search.ascended(resampled(explored, seed, NUM_ASCENTS)), "chains")
+    search.admit(search.ascended(resampled(explored, seed, evaluate.sized(NUM_ASCENTS))), "chains")
     new = [peak for peak in search.peaks if not any(peak is old for old in modes.found.peaks)]
     mixture = modes.mixture if not new else modes.mixture.joined_by(first_mixture(new), np.log(0.05 * len(new)))
     rows = resampled(explored, seed, NUM_FITTED)
     mixture = em_fit_student(mixture, rows, np.full(len(rows), 1 / len(rows)))
     known = local_modes(search.found(), mixture)
     table = mode_masses(np.random.default_rng([seed, MASSES]), evaluate, known)
-    return table._replace(tail_index=tail_index(evaluate, rows[:NUM_FAR]))
+    return table._replace(tail_index=tail_index(evaluate, rows[: evaluate.sized(NUM_FAR)]))
 
 
 def _peak(table: ModeTable, mixture: StudentMixture, mode: int) -> Peak:

@@ -13,6 +13,7 @@ from thermocline.estimators.stages import has_stages
 from thermocline.methods import Method, Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.records import Draws, Estimate
+from thermocline.support.budget import Budget
 from thermocline.support.errors import ThermoclineError
 
 RAMP, WARMUP, SAMPLING = range(3)
@@ -26,6 +27,7 @@ MOST_DRAWS = 2**14  # a chain, for such a run
 FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
 MANY_TOURS, FEWEST_TOURS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
 FAIR_LENGTH = 4000  # draws a chain
+GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
 
 class Round(NamedTuple):
@@ -157,6 +159,25 @@ class Lengths(NamedTuple):
     num_draws: int
     most_draws: int
     is_accurate: Callable[[float, Estimate, Draws], bool] | None = None
+
+    def within(self, budget: Budget, rate: float) -> "Lengths":
+        """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
+
+        A run of `num_draws` that are asked for is as long as it is.
+        """
+        is_accurate, begun = self.is_accurate, budget.left(rate)
+        if is_accurate is None or begun == np.inf:
+            return self
+        share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (self.num_warmup + self.num_draws)))
+
+        def has_to_end(log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
+            """Accurate, or as many draws again cost more than is left."""
+            again = int(draws.num_gradients.sum())
+            spent = again * (1 + num_warmup / draws.log_ratio.shape[1])
+            return is_accurate(log_zeta, log_support, draws) or min(budget.left(rate), begun - spent) < again
+
+        num_warmup, num_draws = max(int(share * self.num_warmup), 1), max(int(share * self.num_draws), 4)
+        return self._replace(num_warmup=num_warmup, num_draws=num_draws, is_accurate=has_to_end)
 
 
 def lengths_of(

@@ -25,7 +25,7 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
     members = [[peak for peak, mode in pairs if mode == i] for i in range(number)]
     peaks = [max(group, key=lambda peak: peak.log_density) for group in members]
     even = evened(mixture, modes.owner, number)
-    rows = even.sample_rows(generator, NUM_IMPORTANCE)
+    rows = even.sample_rows(generator, evaluate.sized(NUM_IMPORTANCE))
     log_weight = evaluate.values(rows) - even.log_density_of_rows(rows)
     label, largest = modes.labels(rows), log_weight.max()
     weight = np.exp(log_weight - (largest if np.isfinite(largest) else 0.0))

@@ -43,9 +43,12 @@ class Budget:
 
     def sized(self, number: int, rate: float) -> int:
         """A number of things to do at once, or fewer where little is left."""
+        return max(int(number * min(1.0, self.left(rate) / ENOUGH)), min(number, 2))
+
+    def left(self, rate: float) -> float:
+        """Evaluations that may still be made, at so many a second."""
         seconds = self._seconds_left
-        left = min(self.max_evaluations - self.spent, NO_LIMIT if seconds == NO_LIMIT else seconds * rate)
-        return max(int(number * min(1.0, left / ENOUGH)), min(number, 2))
+        return min(self.max_evaluations - self.spent, NO_LIMIT if seconds == NO_LIMIT else max(seconds, 0.0) * rate)
 
     @property
     def _seconds_left(self) -> float:
