@@ -108,6 +108,7 @@ def peak_of(number: int) -> None:
     means = np.random.default_rng(0).normal(size=(number, DIMENSION))
     base = tc.Gaussian.diagonal(np.zeros(DIMENSION), 2.0)
     mover = tc.HMC(num_steps=1, jitter=0.0)
+    (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
         results = tc.sample_many(
             target, means, base=base, method=tc.GibbsTempering(mover), num_chains=NUM_CHAINS, num_warmup=100,

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PYTHON = next((found for name in ("python3.12", "python3.13") if (found := shutil.which(name))), None)
+
+
+def runs(python: str | None) -> bool:
+    """Whether it is there and starts: what is on the path may only stand for a version that is not installed."""
+    return python is not None and subprocess.run([python, "--version"], capture_output=True).returncode == 0
+
+
+PYTHON = next((found for name in ("python3.12", "python3.13") if runs(found := shutil.which(name))), None)
 SCRIPT = """
 import arviz as az, matplotlib, numpy as np, xarray
 matplotlib.use("agg")
