@@ -93,7 +93,7 @@ def sample_all(setting: Setting, tell: Callable[[Run], None]) -> tuple[tc.BaseFi
 def prefix(result: tc.Result, num_draws: int, chain: int) -> float:
     """Log Z as one chain would have it, had it stopped early."""
     draws = type(result.draws)(*(leaf[chain : chain + 1, :num_draws] for leaf in result.draws))
-    estimate = replace(result, draws=draws).log_evidence
+    estimate = replace(result, draws=draws).log_evidence_chains
     assert estimate is not None
     return estimate.value
 
@@ -118,7 +118,7 @@ def curve_of(result: tc.Result, offset: float) -> dict[str, list[float]]:
 
 
 def numbers_of(run: Run, exact: float) -> dict[str, Any]:
-    result, estimate = run.result, run.result.log_evidence
+    result, estimate = run.result, run.result.log_evidence_chains
     assert estimate is not None
     return {
         "log_evidence": [round(estimate.value, 4), round(estimate.standard_error, 4)],
@@ -153,7 +153,7 @@ def main(setting: Setting, out: Path, console: Console) -> dict[str, Any]:
     console.print(f"exact log evidence, by quadrature: {exact:.4f}")
 
     def tell(run: Run) -> None:
-        answer = f"{run.result.log_evidence} ({run.result.verdict})"
+        answer = f"{run.result.log_evidence_chains} ({run.result.verdict})"
         console.print(f"{run.name}: {answer}, {run.seconds:.0f} s", soft_wrap=True)
 
     fit, advi_seconds, runs = sample_all(setting, tell)

@@ -16,10 +16,12 @@ from thermocline.engine.prepare import NUM_BASE_DRAWS, Prepared, count_support, 
 from thermocline.engine.program import Runner, first_tuning, in_process, start, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.two_state_answers import log_evidence_of
+from thermocline.estimators.two_states import states_of
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
-from thermocline.records import BaseDraws, Estimate
+from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
@@ -138,12 +140,18 @@ class Walk(NamedTuple):
     def sample(self, method: Method, tuning: Tuning, num_warmup: int, support: np.ndarray) -> Outcomes:
         """The run itself."""
         lengths, log_zeta = self.lengths, np.ravel(self.prepared.paths.path.log_zeta)
-        is_accurate, stop, most_draws = lengths.is_accurate, None, lengths.num_draws
-        if is_accurate is not None:
-            stop = lambda i, draws: is_accurate(float(log_zeta[i]), log_support(support[i]), draws)  # noqa: E731
-            most_draws = lengths.most_draws
+        is_accurate = lengths.is_accurate
+
+        def stop(target: int, draws: Draws, tuning: Tuning) -> bool:
+            law, of_base = at(tuning.law, target), self.prepared.log_ratio[target]
+            states = None if law is None else states_of(law, of_base, draws)
+            zeta = float(log_zeta[target])
+            assert is_accurate is not None
+            return is_accurate(log_evidence_of(states, draws, zeta, log_support(support[target])), zeta, draws)
+
         own, shared = (keys_of(seeds)[:, 2] for seeds in (self.seeds, self._shared))
-        plan = self._plan(num_warmup, lengths.num_draws, most_draws, stop)
+        length = (lengths.num_draws,) * 2 if is_accurate is None else (lengths.num_draws, lengths.most_draws, stop)
+        plan = self._plan(num_warmup, *length)
         return self._run(method, tuning, own, shared[0], plan, self.store)
 
     @property

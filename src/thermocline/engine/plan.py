@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators import log_evidence
 from thermocline.estimators.convergence import APPRECIABLE, round_trips, tours
 from thermocline.estimators.stages import has_stages
 from thermocline.methods import Method, Temperatures
@@ -67,7 +66,7 @@ class RunPlan(NamedTuple):
     num_warmup: int
     num_draws: int
     most_draws: int
-    stop: Callable[[int, Draws], bool] | None = None
+    stop: Callable[[int, Draws, Tuning], bool] | None = None
     is_usable: np.ndarray = np.ones(1, bool)
     is_numbered_apart: bool = False
 
@@ -92,10 +91,10 @@ class RunPlan(NamedTuple):
             if index < len(lengths):
                 return Round(WARMUP, index, step, lengths[index], everyone, index == len(lengths) - 1)
             return Round(SAMPLING, 0, step, self.num_draws, everyone)
-        return self._more(index, step, before, draws_of)
+        return self._more(index, step, before, tuning, draws_of)
 
     def _more(
-        self, index: int, step: int, before: Round | None, draws_of: Callable[[int], Draws]
+        self, index: int, step: int, before: Round | None, tuning: Tuning, draws_of: Callable[[int], Draws]
     ) -> Round | None:
         """As many draws again, of the targets that the rule is not yet content with."""
         drawn = self.num_draws * 2 ** (index - 1)
@@ -103,7 +102,7 @@ class RunPlan(NamedTuple):
             return None
         is_active = before.is_active & self.is_usable
         for target in np.flatnonzero(is_active):
-            is_active[target] = not self.stop(int(target), draws_of(int(target)))
+            is_active[target] = not self.stop(int(target), draws_of(int(target)), tuning)
         if not is_active.any():
             return None
         return Round(SAMPLING, index, step, min(drawn, self.most_draws - drawn), is_active)
@@ -158,7 +157,7 @@ class Lengths(NamedTuple):
     num_warmup: int
     num_draws: int
     most_draws: int
-    is_accurate: Callable[[float, Estimate, Draws], bool] | None = None
+    is_accurate: Callable[[Estimate, float, Draws], bool] | None = None  # of log Z, log zeta and the draws
 
     def within(self, budget: Budget, rate: float) -> "Lengths":
         """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
@@ -170,11 +169,11 @@ class Lengths(NamedTuple):
             return self
         share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (self.num_warmup + self.num_draws)))
 
-        def has_to_end(log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
+        def has_to_end(log_evidence: Estimate, log_zeta: float, draws: Draws) -> bool:
             """Accurate, or as many draws again cost more than is left."""
             again = int(draws.num_gradients.sum())
             spent = again * (1 + num_warmup / draws.log_ratio.shape[1])
-            return is_accurate(log_zeta, log_support, draws) or min(budget.left(rate), begun - spent) < again
+            return is_accurate(log_evidence, log_zeta, draws) or min(budget.left(rate), begun - spent) < again
 
         num_warmup, num_draws = max(int(share * self.num_warmup), 1), max(int(share * self.num_draws), 4)
         return self._replace(num_warmup=num_warmup, num_draws=num_draws, is_accurate=has_to_end)
@@ -208,7 +207,7 @@ def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk
         raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
 
 
-def is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_support: Estimate, draws: Draws) -> bool:
+def is_accurate(target_error: float, needs_trips: bool, log_evidence: Estimate, log_zeta: float, draws: Draws) -> bool:
     """The stopping rule: an error below the wanted one, resting on enough round trips and stays to be known.
 
     Where the base is thin the longest stays hold most of the weight. A short run that has met none of them has a small
@@ -216,9 +215,8 @@ def is_accurate(target_error: float, needs_trips: bool, log_zeta: float, log_sup
     """
     if (needs_trips or has_stages(draws)) and round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
         return False
-    estimate = log_evidence(draws, log_zeta, log_support)
-    if estimate.standard_error > target_error:
+    if log_evidence.standard_error > target_error:
         return False
-    share, number = tours(draws, estimate.value - log_zeta) if needs_trips else (0.0, 0.0)
+    share, number = tours(draws, log_evidence.value - log_zeta) if needs_trips else (0.0, 0.0)
     is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_TOURS
     return share < APPRECIABLE or number >= MANY_TOURS or is_fair

@@ -10,15 +10,25 @@ import numpy as np
 from scipy.special import logsumexp
 
 from thermocline.estimators.batches import Batches, batches_for, batches_of_groups, mean_error
+from thermocline.estimators.evidence import log_evidence as log_evidence_of_chains
 from thermocline.estimators.expectation import mapped_error, quantile_function
 from thermocline.estimators.log_partition import Curve, tempered
 from thermocline.estimators.two_states import Pair, TwoStates, pooled
-from thermocline.records import Estimate
+from thermocline.records import Draws, Estimate
 
 
 def log_evidence(states: TwoStates) -> Estimate:
     """Log of Z/zeta: of the sum of the weights for the target."""
     return _log_sum(states, states.log_weight_target)
+
+
+def log_evidence_of(
+    states: TwoStates | None, draws: Draws, log_zeta: float, log_support: Estimate, batches: Batches | None = None
+) -> Estimate:
+    """Log Z of a run from both states, or from its chains alone where there is only one."""
+    if states is None:
+        return log_evidence_of_chains(draws, log_zeta, log_support, batches)
+    return log_evidence(states) + log_zeta
 
 
 def log_partition(states: TwoStates, log_zeta: float, betas: np.ndarray) -> Curve:

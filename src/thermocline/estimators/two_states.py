@@ -16,6 +16,8 @@ import numpy as np
 from scipy.special import log_expit, logsumexp
 
 from thermocline.estimators.batches import autocorrelation_time
+from thermocline.paths.laws import Law, log_masses
+from thermocline.records import Draws
 
 MOST_ITERATIONS = 200  # of which Newton's method needs about six
 NUM_PASSES = 3  # for the effective share, on which its own definition depends a little
@@ -69,6 +71,19 @@ def combine(
     rounding = logsumexp(pooled(log_weights))
     log_weights = log_weights[0] - rounding, log_weights[1] - rounding
     return TwoStates(log_ratios, log_masses, log_weights, (base_share, chain_share), float(log_constant + unit))
+
+
+def states_of(law: Law, base_log_ratio: np.ndarray, draws: Draws) -> TwoStates | None:
+    """Both states of a run whose beta followed `law`; None without draws of the base or weights.
+
+    What a draw of a chain counts for is learned from the first half of them: of a run that doubles, the round before.
+    """
+    chain_log_mass = -np.asarray(draws.log_weight_base, float)
+    if not base_log_ratio.size or not np.isfinite(chain_log_mass).all():
+        return None
+    base_log_mass = log_masses(law, base_log_ratio)
+    share = effective_share(base_log_mass, chain_log_mass[:, : -(-chain_log_mass.shape[1] // 2)])
+    return combine(base_log_ratio, base_log_mass, draws.log_ratio, chain_log_mass, share * chain_log_mass.size)
 
 
 def _log_parts(log_chain: np.ndarray, log_base: float) -> Pair:

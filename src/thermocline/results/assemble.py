@@ -71,8 +71,13 @@ def assemble(
     """The Result of a finished run; `notes` says how the base was come by, `around` what was spent besides the run."""
     path, outcome, base_draws, log_support = exploration
     law = outcome.tuning.law
-    trees, shown = _in_coordinates(path.target, outcome.draws.position)
-    num_chains = outcome.draws.log_ratio.shape[0]
+    num_chains, num_draws = outcome.draws.log_ratio.shape
+    rows = np.concatenate([base_draws.position, outcome.draws.position.reshape(num_chains * num_draws, -1)])
+    pool = to_numpy(_in_coordinates(path.target, rows))
+    of_base = jax.tree.map(lambda leaf: leaf[: len(base_draws.position)], pool[1])
+    trees, shown = jax.tree.map(
+        lambda leaf: leaf[len(base_draws.position) :].reshape(num_chains, num_draws, *leaf.shape[1:]), pool
+    )
     evaluations = Phases(warmup=outcome.warmup_gradients, sampling=int(outcome.draws.num_gradients.sum()))
     info = RunInfo(
         seed=int(seed),
@@ -104,7 +109,8 @@ def assemble(
         info,
         continuation,
         modes,
-        {} if modes is None else _by_name(_in_coordinates(path.target, modes.location[None])[1], squeeze=True),
+        {} if modes is None else _by_name(_in_coordinates(path.target, modes.location)[1]),
+        base_parameters=_by_name(of_base),
     )
     return replace(result, log_likelihood=pointwise(path.target, result))
 
@@ -130,16 +136,14 @@ def _plain_labels(labels: Labels | None) -> AxisLabels:
 
 @jax.jit
 def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
-    """Ravelled (chain, draw) positions as PyTrees, unconstrained and as people see them."""
-    unravel = ravel_pytree(target.initial_position)[1]
-    trees = jax.vmap(jax.vmap(unravel))(positions)
-    return trees, jax.vmap(jax.vmap(target.shown))(trees)
+    """Ravelled positions as PyTrees, unconstrained and as people see them."""
+    trees = jax.vmap(ravel_pytree(target.initial_position)[1])(positions)
+    return trees, jax.vmap(target.shown)(trees)
 
 
-def _by_name(tree: Any, *, squeeze: bool = False) -> dict[str, np.ndarray]:
-    """Leaves by name; `squeeze` takes the first of the leading axis."""
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    return {leaf_name(path): np.asarray(leaf)[0] if squeeze else np.asarray(leaf) for path, leaf in leaves}
+def _by_name(tree: Any) -> dict[str, np.ndarray]:
+    """Leaves by name."""
+    return {leaf_name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
 def _template(tree: Any) -> Any:

@@ -31,7 +31,7 @@ from thermocline.support.errors import ThermoclineError
 
 FORMAT = 1  # of the file's header; raised when older readers could not understand it
 DRAWN = "draws", "weighted_posterior", "unconstrained"  # groups of draws
-OF_EACH = "mode_table", "mode_locations", "log_likelihood"
+OF_EACH = "mode_table", "mode_locations", "log_likelihood", "base_parameters"
 Groups = dict[str, dict[str, np.ndarray]]
 
 
@@ -170,6 +170,9 @@ class StoredRuns:
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         return (tuple(getattr(self.results[int(i)].draws, name) for name in names) for i in targets)
+
+    def bases(self, targets: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:
+        return ((self.results[int(i)].law, self.results[int(i)].base_draws.log_ratio) for i in targets)
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
         return self.results[target]

@@ -13,7 +13,8 @@ import numpy as np
 from thermocline.checks import Check, Verdict, verdict_of
 from thermocline.checks.many import check_sum, check_targets
 from thermocline.engine.prepare import log_support
-from thermocline.estimators.evidence import log_ratio
+from thermocline.estimators.two_state_answers import log_evidence_of
+from thermocline.estimators.two_states import states_of
 from thermocline.records import Estimate, sum_of
 from thermocline.results.result import Result, known_batches
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
@@ -165,13 +166,14 @@ class ManyResults:
     def _evidences(self) -> tuple[Estimate, Estimate, Estimate]:
         """The log evidence of every target from all its draws, from the first half and from the second."""
         rows, known = [], self.runs.known
-        for target, own in zip(self.index, weights(self.runs, self.index), strict=True):
-            half = own[0].shape[1] // 2
-            added = log_support(known.support[target]) + float(known.log_zeta[target])
-            parts = slice(None), slice(half), slice(half, None)
-            for part in parts:
-                draws: Any = SimpleNamespace(**{name: leaf[:, part] for name, leaf in zip(WEIGHTS, own, strict=True)})
+        each = zip(self.index, weights(self.runs, self.index), self.runs.bases(self.index), strict=True)
+        for target, own, (law, of_base) in each:
+            log_zeta, support = float(known.log_zeta[target]), log_support(known.support[target])
+            for part in (lambda n: slice(n), lambda n: slice(n // 2), lambda n: slice(n // 2, n)):
+                chosen = part(own[0].shape[1])
+                draws: Any = SimpleNamespace(**{name: leaf[:, chosen] for name, leaf in zip(WEIGHTS, own, strict=True)})
+                states = None if law is None else states_of(law, of_base[part(len(of_base))], draws)
                 batches = known_batches(draws.log_weight_target.shape, self.runs.group)
-                rows.append(list(vars(log_ratio(draws, batches) + added).values()))
+                rows.append(list(vars(log_evidence_of(states, draws, log_zeta, support, batches)).values()))
         table = np.array(rows).reshape(-1, 3, 3)
         return Estimate(*table[:, 0].T), Estimate(*table[:, 1].T), Estimate(*table[:, 2].T)

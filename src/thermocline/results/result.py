@@ -12,8 +12,10 @@ import numpy as np
 from thermocline import estimators
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
 from thermocline.estimators import Bounds, Curve, Interval
+from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches, batches_of_groups
 from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.two_states import Pair, TwoStates, pooled, states_of
 from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
@@ -54,6 +56,7 @@ class Result:
     mode_table: ModeTable | None = None  # what is known of the modes without the chains
     mode_locations: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (mode, ...)
     log_likelihood: dict[str, np.ndarray] = field(default_factory=dict)  # by observation, at draws of `to_arviz`
+    base_parameters: dict[str, np.ndarray] = field(default_factory=dict)  # those of `base_draws`, by name
 
     def __post_init__(self) -> None:
         """Lay the draws out in C order, whatever made them: then a loaded copy rounds its sums alike."""
@@ -61,27 +64,49 @@ class Result:
 
     @cached_property
     def log_evidence(self) -> Estimate | None:
-        """The log evidence with its standard error, or None for a method without evidence (a check says why)."""
+        """The log evidence with its standard error, or None for a method without evidence (a check says why).
+
+        From draws of the base and of the chains together, where beta has a law; else as `log_evidence_chains`.
+        """
+        if not self.info.has_evidence:
+            return None
+        return together.log_evidence_of(self.states, self.draws, self.log_zeta, self.log_support, self._batches)
+
+    @cached_property
+    def states(self) -> TwoStates | None:
+        """Draws of the base and of the chains as one weighted sample; None where beta has no law."""
+        if self.law is None or not self.info.has_evidence:
+            return None
+        return states_of(self.law, self.base_draws.log_ratio, self.draws)
+
+    @cached_property
+    def log_evidence_chains(self) -> Estimate | None:
+        """The log evidence from the chains alone: the paper's estimator (eq. ct-norm-const-estimator)."""
         if not self.info.has_evidence:
             return None
         return estimators.log_evidence(self.draws, self.log_zeta, self.log_support, self._batches)
 
     def expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
-        weights = self.draws.log_weight_target, self._batches
-        return self._elementwise(lambda values: estimators.expectation(values, *weights), function)
+        states, weights = self.states, (self.draws.log_weight_target, self._batches)
+        if states is None:
+            return self._elementwise(lambda values: estimators.expectation(values[1], *weights), function)
+        return self._elementwise(lambda pair: together.expectation(states, pair, states.log_weight_target), function)
 
     def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
         self.need_joint("expectations under the base")
-        return self._elementwise(lambda values: estimators.expectation(values, self.draws.log_weight_base), function)
+        return self._elementwise(lambda pair: estimators.expectation(pair[1], self.draws.log_weight_base), function)
 
     def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
         """Quantile of function(draw) under the target."""
         if not 0 < probability < 1:
             raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
-        options = self.draws.log_weight_target, probability, self._batches
-        return self._elementwise(lambda values: estimators.quantile(values, *options), function)
+        states, options = self.states, (self.draws.log_weight_target, probability, self._batches)
+        if states is None:
+            return self._elementwise(lambda pair: estimators.quantile(pair[1], *options), function)
+        weights = states.log_weight_target
+        return self._elementwise(lambda pair: together.quantile(states, pair, weights, probability), function)
 
     def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
         """Central interval of function(draw) under the target; each end has its own error."""
@@ -89,15 +114,18 @@ class Result:
         return Interval(self.quantile(function, tail), self.quantile(function, 1 - tail))
 
     def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
-        """Equally weighted draws of the target by name: systematic resampling of all chains together."""
+        """Equally weighted draws of the target by name: systematic resampling of the base's draws and all chains'."""
         if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
             raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
-        index = systematic_resample(self.draws.log_weight_target.ravel(), num_draws, seed)
-        return {name: values.reshape(-1, *values.shape[2:])[index] for name, values in self.parameters.items()}
+        log_weight = self.draws.log_weight_target if self.states is None else pooled(self.states.log_weight_target)
+        index = systematic_resample(log_weight.ravel(), num_draws, seed)
+        return {name: values[index] for name, values in self._pool.items()}
 
     def log_partition(self, betas: Any) -> Curve:
         """The log partition function log z(beta) with errors, at any beta in [0, 1]."""
         self.need_joint("the partition function")
+        if self.states is not None:
+            return together.log_partition(self.states, self.log_zeta, _betas(betas))
         return estimators.log_partition(self.draws, self.log_zeta, self.log_support, _betas(betas))
 
     def log_partition_bounds(self, betas: Any) -> Bounds:
@@ -210,25 +238,38 @@ class Result:
             raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
         raise ValueError(f"{what} need draws of x and beta together; {self.info.method} makes none.")
 
-    def _elementwise(self, estimate: Callable[[np.ndarray], Estimate], function: Callable[[Any], Any]) -> Estimate:
-        values = self._map(function)
-        if values.ndim == 2:
-            return estimate(values)
-        parts = [estimate(values[(..., *index)]) for index in np.ndindex(values.shape[2:])]
+    def _elementwise(self, estimate: Callable[[Pair], Estimate], function: Callable[[Any], Any]) -> Estimate:
+        """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
+        values, shape = self._map(function), self.draws.log_ratio.shape
+        num_base, axes = len(values) - shape[0] * shape[1], values.shape[1:]
+
+        def one(column: np.ndarray) -> Estimate:
+            return estimate((column[None, :num_base], column[num_base:].reshape(shape)))
+
+        if not axes:
+            return one(values)
+        parts = [one(values[(..., *index)]) for index in np.ndindex(axes)]
         fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
-        return Estimate(*(np.array(field).reshape(values.shape[2:]) for field in fields))
+        return Estimate(*(np.array(field).reshape(axes) for field in fields))
+
+    @property
+    def _pool(self) -> dict[str, np.ndarray]:
+        """Parameters by name: at the base's draws, where these count, then at those of one chain after the other."""
+        flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in self.parameters.items()}
+        if self.states is None:
+            return flat
+        return {name: np.concatenate([self.base_parameters[name], values]) for name, values in flat.items()}
 
     def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
-        """The function of every draw: mapped by JAX where it can be traced, one by one where it cannot."""
-        draws = jax.tree.map(lambda name: self.parameters[name], self.template)
+        """The function of the pool's draws: mapped by JAX where it can be traced, one by one where it cannot."""
+        pool = self._pool
+        draws = jax.tree.map(lambda name: pool[name], self.template)
         try:
             with computing_in("float64"):
                 return np.asarray(_map_draws(function, draws), float)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
-            chains, count = self.draws.log_ratio.shape
-            places = [(i, j) for i in range(chains) for j in range(count)]
-            values = [function(jax.tree.map(lambda leaf: leaf[place], draws)) for place in places]  # noqa: B023
-            return np.array(values, float).reshape(chains, count, *np.shape(values[0]))
+            number = len(jax.tree.leaves(draws)[0])
+            return np.array([function(jax.tree.map(lambda leaf: leaf[i], draws)) for i in range(number)], float)  # noqa: B023
 
     def _context(self) -> Context:
         scalars = {}
@@ -274,8 +315,8 @@ def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
 
 @partial(jax.jit, static_argnums=0)
 def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
-    """A function of every (chain, draw); compiled once for each function."""
-    return jax.vmap(jax.vmap(function))(draws)
+    """A function of every draw; compiled once for each function."""
+    return jax.vmap(function)(draws)
 
 
 @jax.jit

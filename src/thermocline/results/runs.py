@@ -14,7 +14,7 @@ from thermocline.engine.explore import Exploration, Explorations, keys_of
 from thermocline.engine.prepare import base_draws_of, log_support
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.paths import Path
+from thermocline.paths import Law, Path, as_stored
 from thermocline.records import BaseDraws, Draws, Phases
 from thermocline.results.assemble import assemble
 from thermocline.results.result import Result
@@ -22,7 +22,7 @@ from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in
 
 DROPPED = "the draws of the parameters were not kept; call sample_many with positions=True for what needs them."
-WEIGHTS = "log_weight_target", "log_weight_base", "stage_log_weights"
+WEIGHTS = "log_ratio", "log_weight_target", "log_weight_base", "stage_log_weights"
 
 
 class Settings(NamedTuple):
@@ -73,6 +73,10 @@ class ManyRuns(Protocol):
         """Some fields (chain, draw) of the draws of some targets, one after another."""
         ...
 
+    def bases(self, targets: np.ndarray) -> Iterator[tuple[Law | None, np.ndarray]]:
+        """The law of beta of some targets, where there is one, and r at draws of their base, one after another."""
+        ...
+
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
         """The Result of one target, as `tc.sample` would have left it."""
         ...
@@ -118,6 +122,13 @@ class Runs:
             if latest != (drawn, block):
                 latest, rows = (drawn, block), list(drawn.fields(block, *names))
             yield rows[place]
+
+    def bases(self, targets: np.ndarray) -> Iterator[tuple[Law | None, np.ndarray]]:
+        """Laws, and r at draws of the base, made again as they were."""
+        for target in targets:
+            part, row = self.places[int(target)]
+            law = at(part.explored.outcomes.tuning.law, row)
+            yield None if law is None else as_stored(law), self._base_draws(part, row).log_ratio
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, Paths, Any]]:
         """Blocks as they ran: their targets; and of all rows, beyond those too, seeds, paths and tuning."""
@@ -179,7 +190,7 @@ def scattered(known: Known, targets: np.ndarray) -> Known:
 
 
 def weights(runs: ManyRuns, targets: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Log weights for target and base and those of stages; NaN where a target could not be sampled."""
+    """R, log weights for target and base and those of stages; NaN where a target could not be sampled."""
     for target, leaves in zip(targets, runs.fields(targets, *WEIGHTS), strict=True):
         is_usable = runs.known.is_usable[target]
         yield leaves if is_usable else tuple(np.full_like(leaf, np.nan) for leaf in leaves)
