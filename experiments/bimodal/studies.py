@@ -113,7 +113,8 @@ def without_a_mass(num_chains: int = 64, num_draws: int = 1000) -> list[dict[str
         result = tc.sample(target(), seed=1, base=base_fit(), method=method, num_chains=num_chains, num_warmup=300,
                            num_draws=num_draws, progress=False)
         no_base = result.base_draws._replace(log_ratio=np.zeros(0))  # the paper's estimators are of chains alone
-        chains = [replace(result, base_draws=no_base, draws=type(result.draws)(*(leaf[i : i + 1] for leaf in result.draws)),
+        chains = [replace(result, base_draws=no_base,
+                          draws=type(result.draws)(*(leaf[i : i + 1] for leaf in result.draws)),
                           parameters={key: values[i : i + 1] for key, values in result.parameters.items()})
                   for i in range(num_chains)]
         evidences = np.array([chain.log_evidence.value for chain in chains if chain.log_evidence is not None])

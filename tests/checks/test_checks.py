@@ -80,6 +80,15 @@ def test_a_shifted_base_is_noticed(good):
     assert statuses(other_law, "base law") == {"law of r under the base (p)": "failed"}
 
 
+def test_draws_of_the_base_that_miss_what_chains_found_are_noticed(good):
+    context, name = good._context(), "base and chains agree on log Z (p)"
+    assert statuses(context, "states") == {name: "ok"}
+    states = context.states
+    low = states._replace(log_ratio=(states.log_ratio[0] - 1.0, states.log_ratio[1]))
+    assert statuses(context._replace(states=low), "states") == {name: "failed"}
+    assert statuses(context._replace(states=None), "states") == {}
+
+
 def test_a_base_with_heavy_tails_is_compared_by_its_quartiles(good):
     context = good._context()
     wrong = context._replace(base_variance=2 * context.base_variance)

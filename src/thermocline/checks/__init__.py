@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from thermocline.checks.base import check_base_law, check_base_moments, check_lower_bound
+from thermocline.checks.base import check_base_law, check_base_moments, check_lower_bound, check_states
 from thermocline.checks.check import Check, Context, Verdict, verdict_of
 from thermocline.checks.mixing import check_agreement, check_effective_size, check_r_hat
 from thermocline.checks.model import check_has_evidence, check_method, check_model
@@ -25,6 +25,7 @@ CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "error": check_error,
     "base moments": check_base_moments,
     "base law": check_base_law,
+    "states": check_states,
     "lower bound": check_lower_bound,
     "modes": check_modes,
     "tours": check_tours,

@@ -7,11 +7,13 @@ import numpy as np
 
 from thermocline.checks.check import P_LIMITS, Check, Context, at_least
 from thermocline.estimators import expectation
+from thermocline.estimators.two_state_trust import agreement
 from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_tail
 
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 QUARTILES = (0.25, 0.5, 0.75)
 MOST_KURTOSIS = 1.5  # beyond a Gaussian's; with more, the error of a variance is itself too uncertain to test by
+FINITE_VARIANCE = 0.5  # of Pareto k, below which errors of importance sampling can be believed
 DECIMALS = 6  # of r; where the base equals the target, all that differs beyond them is rounding
 
 
@@ -48,6 +50,21 @@ def check_base_law(context: Context) -> list[Check]:
     p_values = _law_p_values(values, context.draws.log_weight_base, fresh, LAW_POINTS)
     advice = "The draws weighted for the base have another law of r than fresh draws of it: draw more."
     return [at_least("law of r under the base (p)", _corrected(p_values), *P_LIMITS, advice)]
+
+
+def check_states(context: Context) -> list[Check]:
+    """Log Z from the base's own draws and from the chains, where the weights of the former have a variance."""
+    if context.states is None:
+        return []
+    both = agreement(context.states)
+    if not both.pareto_k < FINITE_VARIANCE:
+        return []
+    p_value = 2 * normal_tail(abs(both.difference.z_score(0.0)))
+    advice = (
+        "Draws of the base and chains give different log Z: the base misses a region that chains have found, or chains "
+        "have not settled. Draw more, or fit a base that covers the target."
+    )
+    return [at_least("base and chains agree on log Z (p)", p_value, *P_LIMITS, advice)]
 
 
 def check_lower_bound(context: Context) -> list[Check]:

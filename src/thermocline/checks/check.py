@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from thermocline.estimators.batches import Batches
+from thermocline.estimators.two_states import TwoStates
 from thermocline.records import Draws, Estimate
 
 Verdict = Literal["ok", "suspect", "failed"]
@@ -49,6 +50,7 @@ class Context(NamedTuple):
     share_arrived: float = 1.0  # of climbs, at an optimum; the others ran off
     caveats: tuple[str, ...] = ()  # why log Z may not be the model's evidence, from the front end
     tail_index: Any = None  # how fast the density falls along the axis where it falls slowest
+    states: TwoStates | None = None  # draws of the base and of the chains together, where both count
     biases: tuple[str, ...] = ()  # why the method is not exact, from the method
 
 

@@ -143,15 +143,15 @@ class Walk(NamedTuple):
         is_accurate = lengths.is_accurate
 
         def stop(target: int, draws: Draws, tuning: Tuning) -> bool:
-            law, of_base = at(tuning.law, target), self.prepared.log_ratio[target]
-            states = None if law is None else states_of(law, of_base, draws)
-            zeta = float(log_zeta[target])
-            assert is_accurate is not None
+            assert is_accurate is not None, "only a rule is asked"
+            law, zeta = at(tuning.law, target), float(log_zeta[target])
+            states = None if law is None else states_of(law, self.prepared.log_ratio[target], draws)
             return is_accurate(log_evidence_of(states, draws, zeta, log_support(support[target])), zeta, draws)
 
         own, shared = (keys_of(seeds)[:, 2] for seeds in (self.seeds, self._shared))
-        length = (lengths.num_draws,) * 2 if is_accurate is None else (lengths.num_draws, lengths.most_draws, stop)
-        plan = self._plan(num_warmup, *length)
+        has_rule = is_accurate is not None
+        most_draws = lengths.most_draws if has_rule else lengths.num_draws
+        plan = self._plan(num_warmup, lengths.num_draws, most_draws, stop if has_rule else None)
         return self._run(method, tuning, own, shared[0], plan, self.store)
 
     @property

@@ -7,7 +7,6 @@ base's draws are independent, the chains' in batches, and both move C.
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from thermocline.estimators.batches import Batches, batches_for, batches_of_groups, mean_error
 from thermocline.estimators.evidence import log_evidence as log_evidence_of_chains
@@ -15,6 +14,7 @@ from thermocline.estimators.expectation import mapped_error, quantile_function
 from thermocline.estimators.log_partition import Curve, tempered
 from thermocline.estimators.two_states import Pair, TwoStates, pooled
 from thermocline.records import Draws, Estimate
+from thermocline.support import special
 
 
 def log_evidence(states: TwoStates) -> Estimate:
@@ -84,7 +84,7 @@ def influence(states: TwoStates, contribution: Pair) -> Pair:
     might drown the rest.
     """
     (base, chains), (base_share, chain_share) = contribution, states.log_share
-    log_slope = logsumexp(pooled(states.log_weight_base) + pooled(states.log_share))
+    log_slope = special.logsumexp(pooled(states.log_weight_base) + pooled(states.log_share))
     if np.isneginf(log_slope):  # no effective draw of a chain: C plays no part
         return contribution
     pull = _sum(contribution, (np.exp(base_share), np.exp(chain_share)))
@@ -120,7 +120,7 @@ def _independent(values: np.ndarray) -> tuple[float, float]:
 
 def _log_sum(states: TwoStates, log_weights: Pair) -> Estimate:
     """Log of the sum of weights a g/d, that is of g's mean under the base; its first-order bias is removed."""
-    total = logsumexp(pooled(log_weights))
+    total = special.logsumexp(pooled(log_weights))
     if not np.isfinite(total):
         return Estimate(float(total), np.inf, 0.0)
     weights = np.exp(log_weights[0] - total), np.exp(log_weights[1] - total)
@@ -174,7 +174,7 @@ def _sum(weights: Pair, values: Pair) -> float:
 
 
 def _normalised(log_weights: Pair) -> Pair:
-    total = logsumexp(pooled(log_weights))
+    total = special.logsumexp(pooled(log_weights))
     return np.exp(log_weights[0] - total), np.exp(log_weights[1] - total)
 
 

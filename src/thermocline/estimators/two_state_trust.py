@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from thermocline.estimators.convergence import pareto_k
 from thermocline.estimators.evidence import log_ratio_of_means
 from thermocline.estimators.two_state_answers import log_evidence
 from thermocline.estimators.two_states import TwoStates, combine, pooled
 from thermocline.records import Estimate
+from thermocline.support import special
 
 NO_CHAINS = np.zeros((1, 0))  # no draw of theirs
 ROUNDING = 1e-6  # nats: the error of a difference is no less, for of a base equal to the target only rounding differs
@@ -65,10 +65,10 @@ def predicted_error(states: TwoStates, num_base: float, num_effective: float) ->
     chains. There has to be a draw of the base.
     """
     log_base, log_u = pooled(states.log_weight_base), pooled(states.log_mass) - states.log_constant
-    log_w = pooled(states.log_ratio) - logsumexp(pooled(states.log_weight_target))
+    log_w = pooled(states.log_ratio) - special.logsumexp(pooled(states.log_weight_target))
     with np.errstate(divide="ignore"):
         log_d = np.logaddexp(np.log(num_base), np.log(num_effective) + log_u)
-    log_pull = logsumexp(log_base + log_w + log_u - log_d) - logsumexp(log_base + log_u - log_d)
+    log_pull = special.logsumexp(log_base + log_w + log_u - log_d) - special.logsumexp(log_base + log_u - log_d)
     added = np.exp(log_w - log_d) - np.exp(log_pull - log_d)
     of_base, of_chains = np.exp(log_base), np.exp(log_base + log_u)
     return float(np.sqrt(num_base * _variance(added, of_base) + num_effective * _variance(added, of_chains)))

@@ -13,11 +13,11 @@ of the support is to be added.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import log_expit, logsumexp
 
 from thermocline.estimators.batches import autocorrelation_time
 from thermocline.paths.laws import Law, log_masses
 from thermocline.records import Draws
+from thermocline.support import special
 
 MOST_ITERATIONS = 200  # of which Newton's method needs about six
 NUM_PASSES = 3  # for the effective share, on which its own definition depends a little
@@ -68,7 +68,7 @@ def combine(
         base_inverse, base_share = _log_parts(base_mass + log_effective - log_constant, log_base)
         chain_inverse, chain_share = _log_parts(chain_mass + log_effective - log_constant, log_base)
         log_weights = base_inverse, chain_inverse + log_effective - np.log(num_chain)
-    rounding = logsumexp(pooled(log_weights))
+    rounding = special.logsumexp(pooled(log_weights))
     log_weights = log_weights[0] - rounding, log_weights[1] - rounding
     return TwoStates(log_ratios, log_masses, log_weights, (base_share, chain_share), float(log_constant + unit))
 
@@ -90,8 +90,8 @@ def _log_parts(log_chain: np.ndarray, log_base: float) -> Pair:
     """Log of 1/d and of p, from the logs of both terms of d; a difference that is none is of an N of zero."""
     log_chain = np.where(np.isnan(log_chain), -np.inf, log_chain)
     log_odds = log_chain - log_base
-    log_share = log_expit(log_odds)
-    return np.where(log_odds > 0, log_share - log_chain, log_expit(-log_odds) - log_base), log_share
+    log_share = special.log_expit(log_odds)
+    return np.where(log_odds > 0, log_share - log_chain, special.log_expit(-log_odds) - log_base), log_share
 
 
 def _log_constant(base_mass: np.ndarray, chain_mass: np.ndarray, log_base: float, log_effective: float) -> float:
@@ -102,20 +102,20 @@ def _log_constant(base_mass: np.ndarray, chain_mass: np.ndarray, log_base: float
     sides are sums in logs: nothing overflows. Minus infinity where no draw of the base has N > 0.
     """
     if np.isneginf(log_base):
-        return float(np.log(chain_mass.size) - logsumexp(-chain_mass))
+        return float(np.log(chain_mass.size) - special.logsumexp(-chain_mass))
     if np.isneginf(log_effective):
-        return float(logsumexp(base_mass) - log_base)
+        return float(special.logsumexp(base_mass) - log_base)
     reached, met = base_mass[np.isfinite(base_mass)], chain_mass.ravel()
     if not reached.size:
         return -np.inf
     tilt = log_effective - log_base
     low = min(reached.min(), met.min()) + tilt - max(log_effective - np.log(reached.size), 0.0) - 1
     high = max(reached.max(), met.max()) + tilt + max(-tilt, 0.0) + 1
-    start = (logsumexp(reached) - np.log(reached.size) + np.log(met.size) - logsumexp(-met)) / 2
+    start = (special.logsumexp(reached) - np.log(reached.size) + np.log(met.size) - special.logsumexp(-met)) / 2
     centre = float(np.clip(start, low, high))
     for _ in range(MOST_ITERATIONS):
-        log_up, log_down = log_expit(reached + tilt - centre), log_expit(centre - tilt - met)
-        up, down = logsumexp(log_up), logsumexp(log_down)
+        log_up, log_down = special.log_expit(reached + tilt - centre), special.log_expit(centre - tilt - met)
+        up, down = special.logsumexp(log_up), special.logsumexp(log_down)
         value = up - down - log_effective + np.log(met.size)
         low, high = (centre, high) if value > 0 else (low, centre)
         slope = np.exp(log_up - up) @ -np.expm1(log_up) + np.exp(log_down - down) @ -np.expm1(log_down)

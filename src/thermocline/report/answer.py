@@ -1,8 +1,9 @@
 """What is the answer: log Z as it settled, and the parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from thermocline import estimators
 from thermocline.records import Draws
 from thermocline.report import summary
 from thermocline.report.drawing import BASE, FAINT, TARGET, drawing, evidences, figure
@@ -29,7 +30,7 @@ def evidence_against_work(result: Result) -> tuple[Figure, ...]:
     lengths = np.unique(np.geomspace(min(16, num_draws), num_draws, NUM_LOOKS).astype(int))
     work = np.cumsum(draws.num_gradients.sum(axis=0))[lengths - 1]
     parts = [Draws(*(leaf[:, :length] for leaf in draws)) for length in lengths]
-    estimates = [estimators.log_evidence(part, result.log_zeta, result.log_support) for part in parts]
+    estimates = [replace(result, draws=part).log_evidence or final for part in parts]
     with drawing() as (canvas, axes):
         values, reach = evidences(axes, final, work, estimates)
         near = reach < 12 * max(reach[-1], 1e-12)  # the error of the first looks may be beyond all measure

@@ -12,6 +12,7 @@ from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
 from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.two_states import pooled
 from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored
 from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
@@ -160,16 +161,20 @@ def _template(tree: Any) -> Any:
 
 
 def resampled_in_order(result: Result, length: int | None = None) -> np.ndarray:
-    """Indices (chain, draw) into the pooled draws, each as often as its weight says, in the order of drawing.
+    """Indices (chain, draw) into the pool of draws, each as often as its weight says, in the order of drawing.
 
-    In random order draws would look independent, and chains that disagree would look alike. -1, where a target could
-    not be sampled and there are no weights.
+    In random order draws would look independent, and chains that disagree would look alike. Those of the base, the
+    first of the pool, are dealt out evenly. -1, where a target could not be sampled and there are no weights.
     """
-    log_weight = result.draws.log_weight_target
-    shape = len(log_weight), log_weight.shape[1] if length is None else length
+    shape, states = result.draws.log_ratio.shape, result.states
+    shape = shape[0], shape[1] if length is None else length
+    log_weight = result.draws.log_weight_target.ravel() if states is None else pooled(states.log_weight_target)
     if not np.isfinite(log_weight).any():
         return np.full(shape, -1)
-    return np.sort(systematic_resample(log_weight.ravel(), shape[0] * shape[1], seed=0)).reshape(shape)
+    num_chain = result.draws.log_ratio.size
+    numbers = len(log_weight) - num_chain, num_chain
+    order = np.argsort(np.concatenate([(np.arange(number) + 0.5) / number for number in numbers]), kind="stable")
+    return order[np.sort(systematic_resample(log_weight[order], shape[0] * shape[1], seed=0))].reshape(shape)
 
 
 def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
@@ -181,6 +186,8 @@ def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
         return {}
     index = resampled_in_order(result)
     positions = result.draws.position.reshape(-1, result.draws.position.shape[-1])
+    if result.states is not None:
+        positions = np.concatenate([result.base_draws.position, positions])
     shapes = jax.eval_shape(_log_likelihoods, target, positions[:1])
     size = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
     index = index[:, :: -(-index.size * size // MOST_NUMBERS)]

@@ -71,10 +71,8 @@ def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str
     length = max(result.draws.log_ratio.shape[1] for result in each)
     index = [resampled_in_order(result, length) for result in each]
     pairs = list(zip(each, index, strict=True))
-    posterior = [_taken(result.parameters, own) for result, own in pairs]
-    statistics = [
-        _taken({name: getattr(result.draws, ours) for name, ours in STATISTICS.items()}, own) for result, own in pairs
-    ]
+    posterior = [_taken(result.pool, own) for result, own in pairs]
+    statistics = [_taken(_statistics(result), own) for result, own in pairs]
     draws = [{name: leaf for name, leaf in result.draws._asdict().items() if leaf.size} for result in each]
     groups = {
         "posterior": dataset(posterior, targets, labels),
@@ -116,9 +114,20 @@ def stored_names(names: Any, dims: tuple[str, ...] = ("chain", "draw")) -> dict[
     return stored
 
 
+def _statistics(result: Result) -> dict[str, np.ndarray]:
+    """Of the pool's draws by name; a draw of the base has an r, a beta of zero, and nothing that is of a move."""
+    flat = {name: getattr(result.draws, ours).ravel() for name, ours in STATISTICS.items()}
+    if result.states is None:
+        return flat
+    number, log_ratio = result.base_draws.log_ratio.size, result.base_draws.log_ratio
+    known = {"inverse_temperature": np.zeros(number), "log_ratio": log_ratio, "diverging": np.zeros(number, bool)}
+    nothing = np.full(number, np.nan)
+    return {name: np.concatenate([known.get(name, nothing), values]) for name, values in flat.items()}
+
+
 def _taken(variables: dict[str, np.ndarray], index: np.ndarray) -> dict[str, np.ndarray]:
-    """Variables at some of the pooled draws; NaN, where there is nothing to take."""
-    taken = {name: values.reshape(-1, *values.shape[2:])[index] for name, values in variables.items()}
+    """Variables at some draws of the pool; NaN, where there is nothing to take."""
+    taken = {name: values[index] for name, values in variables.items()}
     return taken if index.min() >= 0 else {name: values * np.nan for name, values in taken.items()}
 
 

@@ -119,7 +119,7 @@ class Result:
             raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
         log_weight = self.draws.log_weight_target if self.states is None else pooled(self.states.log_weight_target)
         index = systematic_resample(log_weight.ravel(), num_draws, seed)
-        return {name: values[index] for name, values in self._pool.items()}
+        return {name: values[index] for name, values in self.pool.items()}
 
     def log_partition(self, betas: Any) -> Curve:
         """The log partition function log z(beta) with errors, at any beta in [0, 1]."""
@@ -253,7 +253,7 @@ class Result:
         return Estimate(*(np.array(field).reshape(axes) for field in fields))
 
     @property
-    def _pool(self) -> dict[str, np.ndarray]:
+    def pool(self) -> dict[str, np.ndarray]:
         """Parameters by name: at the base's draws, where these count, then at those of one chain after the other."""
         flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in self.parameters.items()}
         if self.states is None:
@@ -262,7 +262,7 @@ class Result:
 
     def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
         """The function of the pool's draws: mapped by JAX where it can be traced, one by one where it cannot."""
-        pool = self._pool
+        pool = self.pool
         draws = jax.tree.map(lambda name: pool[name], self.template)
         try:
             with computing_in("float64"):
@@ -298,6 +298,7 @@ class Result:
             1.0 if known is None else known.arrived,
             self.info.caveats,
             None if known is None else known.tail_index,
+            self.states,
             self.info.biases,
         )
 

@@ -128,7 +128,9 @@ class Runs:
         for target in targets:
             part, row = self.places[int(target)]
             law = at(part.explored.outcomes.tuning.law, row)
-            yield None if law is None else as_stored(law), self._base_draws(part, row).log_ratio
+            with computing_in(self.settings.precision):
+                found = None if law is None else as_stored(law), self._base_draws(part, row).log_ratio
+            yield found
 
     def blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, Paths, Any]]:
         """Blocks as they ran: their targets; and of all rows, beyond those too, seeds, paths and tuning."""
