@@ -148,7 +148,8 @@ def test_summary_advises_on_what_was_not_passed_and_only_there(result):
 
 def test_summary_caps_the_parameters_and_says_so(result):
     wide = np.repeat(result.parameters["x"][..., None], 50, axis=-1)
-    text = replace(result, parameters={"many": wide}, template="many").summary()
+    base = np.repeat(result.base_parameters["x"][..., None], 50, axis=-1)
+    text = replace(result, parameters={"many": wide}, base_parameters={"many": base}, template="many").summary()
     assert "many[19]" in text
     assert "many[20]" not in text
     assert "30 more" in text
@@ -157,7 +158,8 @@ def test_summary_caps_the_parameters_and_says_so(result):
 def test_names_are_shown_as_they_are(result):
     odd = replace(
         result,
-        parameters={"<b>": result.parameters["x"], "[red]": result.parameters["x"]},
+        parameters=dict.fromkeys(["<b>", "[red]"], result.parameters["x"]),
+        base_parameters=dict.fromkeys(["<b>", "[red]"], result.base_parameters["x"]),
         template={"<b>": "<b>", "[red]": "[red]"},
     )
     assert "<b>" in odd.summary()

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.estimators import expectation
 from thermocline.records import Estimate
-from thermocline.report.summary import MOST_COMPONENTS, components
+from thermocline.report.summary import MOST_COMPONENTS
 from thermocline.results.result import Result
 
 
 def as_dict(result: Result) -> dict[str, Any]:
     """The answer, the checks, the modes, the first parameters and what was run."""
     chains, draws = result.draws.log_ratio.shape
-    log_weight, shown = result.draws.log_weight_target, components(result.parameters, MOST_COMPONENTS)
-    means = {name: expectation(values.astype(float), log_weight) for name, values in shown.items()}
+    means = {name: result.weighing.mean(pair) for name, pair in result.components(MOST_COMPONENTS).items()}
     return {
         "verdict": result.verdict,
         "log_evidence": None if result.log_evidence is None else vars(result.log_evidence),

@@ -1,15 +1,14 @@
 """A result in one table for people: the answer first, then what it rests on."""
 
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from thermocline import estimators
 from thermocline.bases import base_name
 from thermocline.checks import Check, Verdict
-from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat, round_trips
+from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.stages import has_stages, stepping_stones, swap_rejections
+from thermocline.estimators.two_states import Pair
 from thermocline.records import Mode
 from thermocline.results.result import Result
 from thermocline.support.tables import Section, html_of, sections_text
@@ -117,24 +116,17 @@ def _by_name(numbers: dict[str, Any], form: str) -> str:
 
 
 def parameters_table(result: Result) -> Section:
-    rows = [
-        (name, *_described(values, result.draws.log_weight_target))
-        for name, values in components(result.parameters, MOST_COMPONENTS).items()
-    ]
+    rows = [(name, *_described(result, pair)) for name, pair in result.components(MOST_COMPONENTS).items()]
     left = len(component_names(result.parameters)) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
 
 
-def _described(values: np.ndarray, log_weight: np.ndarray) -> tuple[str, ...]:
+def _described(result: Result, values: Pair) -> tuple[str, ...]:
     """Weighted mean ± error, deviation, quantiles, effective size and R-hat of one component."""
-    values = values.astype(float)
-    mean = estimators.expectation(values, log_weight)
-    variance = estimators.expectation((values - mean.value) ** 2, log_weight).value
-    low, high = (estimators.quantile(values, log_weight, probability).value for probability in (0.05, 0.95))
-    size, agreement = effective_size(values, log_weight), r_hat(pseudo_values(values, log_weight))
-    spread = (f"{value:.4g}" for value in (np.sqrt(max(variance, 0.0)), low, high))
-    return str(mean), *spread, f"{size:.0f}", f"{agreement:.3f}"
+    own = result.weighing.describe(values)
+    spread = (f"{value:.4g}" for value in (own.deviation, own.low, own.high))
+    return str(own.mean), *spread, f"{own.effective_size:.0f}", f"{own.r_hat:.3f}"
 
 
 def checks_table(checks: tuple[Check, ...]) -> Section:
@@ -149,13 +141,5 @@ def _number(value: float) -> str:
 
 def component_names(variables: dict[str, np.ndarray]) -> list[str]:
     """Every number among variables with leading axes (chain, draw), as one would index it."""
-    return list(components(variables))
-
-
-def components(variables: dict[str, np.ndarray], most: int | None = None) -> dict[str, np.ndarray]:
-    """The first of them, or all, by name, each (chain, draw)."""
     each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
-    return {
-        f"{name}[{','.join(map(str, place))}]" if place else name: variables[name][(..., *place)]
-        for name, place in islice(each, most)
-    }
+    return [f"{name}[{','.join(map(str, place))}]" if place else name for name, place in each]

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thermocline.estimators import expectation
-from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
 from thermocline.records import AxisLabels
 from thermocline.results.assemble import resampled_in_order
 from thermocline.results.many import ManyResults
@@ -93,9 +91,7 @@ def _evidence(results: ManyResults) -> "xarray.Dataset":
     rows = {"verdict": np.array(results.verdicts, str), "num_draws": results.runs.known.num_draws[results.index]}
     if results.log_evidences is not None:
         rows |= {f"log_evidence_{name}": column for name, column in vars(results.log_evidences).items()}
-    return xarray.Dataset(
-        {name: ("target", column) for name, column in rows.items()}, coords={"target": results.index}
-    )
+    return xarray.Dataset({name: ("target", column) for name, column in rows.items()}, coords={"target": results.index})
 
 
 def leading_dims(targets: np.ndarray | None) -> tuple[str, ...]:
@@ -170,14 +166,13 @@ def _diagnostics(result: Result) -> "xarray.Dataset":
     """Every component's weighted mean with its error, effective size and R-hat, along one dimension."""
     import xarray
 
-    stored, variables, log_weight = stored_names(result.parameters), {}, result.draws.log_weight_target
+    stored, variables, weighing = stored_names(result.parameters), {}, result.weighing
+    columns = iter(result.components().values())
     for name, values in result.parameters.items():
         table = np.empty((len(DIAGNOSTICS), *values.shape[2:]))
         for place in np.ndindex(values.shape[2:]):
-            own = values[(..., *place)].astype(float)
-            mean, agreement = expectation(own, log_weight), r_hat(pseudo_values(own, log_weight))
-            found = mean.value, mean.standard_error, effective_size(own, log_weight), agreement
-            table[(slice(None), *place)] = found
+            own = weighing.describe(next(columns))
+            table[(slice(None), *place)] = own.mean.value, own.mean.standard_error, own.effective_size, own.r_hat
         dims = "diagnostic", *own_dims(stored[name], table[0])
         variables[stored[name]] = dims, table, {"long_name": name}
     return xarray.Dataset(variables, coords={"diagnostic": list(DIAGNOSTICS)})

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ from thermocline.estimators.two_states import Pair, TwoStates, pooled, states_of
 from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
+from thermocline.results.mapping import as_betas, log_prior, map_draws
+from thermocline.results.weighing import Weighing
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
 
@@ -88,10 +91,7 @@ class Result:
 
     def expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
-        states, weights = self.states, (self.draws.log_weight_target, self._batches)
-        if states is None:
-            return self._elementwise(lambda values: estimators.expectation(values[1], *weights), function)
-        return self._elementwise(lambda pair: together.expectation(states, pair, states.log_weight_target), function)
+        return self._elementwise(self.weighing.mean, function)
 
     def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
@@ -102,11 +102,7 @@ class Result:
         """Quantile of function(draw) under the target."""
         if not 0 < probability < 1:
             raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
-        states, options = self.states, (self.draws.log_weight_target, probability, self._batches)
-        if states is None:
-            return self._elementwise(lambda pair: estimators.quantile(pair[1], *options), function)
-        weights = states.log_weight_target
-        return self._elementwise(lambda pair: together.quantile(states, pair, weights, probability), function)
+        return self._elementwise(lambda pair: self.weighing.quantile(pair, probability), function)
 
     def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
         """Central interval of function(draw) under the target; each end has its own error."""
@@ -125,18 +121,18 @@ class Result:
         """The log partition function log z(beta) with errors, at any beta in [0, 1]."""
         self.need_joint("the partition function")
         if self.states is not None:
-            return together.log_partition(self.states, self.log_zeta, _betas(betas))
-        return estimators.log_partition(self.draws, self.log_zeta, self.log_support, _betas(betas))
+            return together.log_partition(self.states, self.log_zeta, as_betas(betas))
+        return estimators.log_partition(self.draws, self.log_zeta, self.log_support, as_betas(betas))
 
     def log_partition_bounds(self, betas: Any) -> Bounds:
         """Appendix A's bounds on log z(beta), with both KL divergences estimated from the draws."""
         self.need_joint("bounds on the partition function")
-        return estimators.log_partition_bounds(self.draws, self.log_zeta, self.log_support, _betas(betas))
+        return estimators.log_partition_bounds(self.draws, self.log_zeta, self.log_support, as_betas(betas))
 
     def beta_marginal(self, betas: Any) -> Curve:
         """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
         law = self.need_joint("the marginal of beta")
-        return estimators.beta_marginal(self.draws, log_prior(law, _betas(betas)), _betas(betas))
+        return estimators.beta_marginal(self.draws, log_prior(law, as_betas(betas)), as_betas(betas))
 
     @property
     def kl_base_to_target(self) -> Estimate:
@@ -230,6 +226,19 @@ class Result:
         """Whether draws are of x and beta together, so that each can be weighted for any beta."""
         return self.law is not None
 
+    @property
+    def weighing(self) -> Weighing:
+        """How values at the draws become estimates under the target."""
+        return Weighing(self.states, self.draws.log_weight_target, self._batches)
+
+    def components(self, most: int | None = None) -> dict[str, Pair]:
+        """The first numbers among the parameters, or all, as one would index them: at the draws of both states."""
+        each = ((name, place) for name, values in self.parameters.items() for place in np.ndindex(values.shape[2:]))
+        return {
+            f"{name}[{','.join(map(str, place))}]" if place else name: self._pair(self.pool[name][(..., *place)])
+            for name, place in islice(each, most)
+        }
+
     def need_joint(self, what: str) -> Law:
         """The law of beta, for what needs one."""
         if self.law is not None:
@@ -240,11 +249,11 @@ class Result:
 
     def _elementwise(self, estimate: Callable[[Pair], Estimate], function: Callable[[Any], Any]) -> Estimate:
         """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
-        values, shape = self._map(function), self.draws.log_ratio.shape
-        num_base, axes = len(values) - shape[0] * shape[1], values.shape[1:]
+        values = map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
+        axes = values.shape[1:]
 
         def one(column: np.ndarray) -> Estimate:
-            return estimate((column[None, :num_base], column[num_base:].reshape(shape)))
+            return estimate(self._pair(column))
 
         if not axes:
             return one(values)
@@ -252,24 +261,19 @@ class Result:
         fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
         return Estimate(*(np.array(field).reshape(axes) for field in fields))
 
-    @property
+    def _pair(self, column: np.ndarray) -> Pair:
+        """Values at the pool's draws as those at the base's and those at the chains'."""
+        shape = self.draws.log_ratio.shape
+        num_base = len(column) - shape[0] * shape[1]
+        return column[None, :num_base], column[num_base:].reshape(shape)
+
+    @cached_property
     def pool(self) -> dict[str, np.ndarray]:
         """Parameters by name: at the base's draws, where these count, then at those of one chain after the other."""
         flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in self.parameters.items()}
         if self.states is None:
             return flat
         return {name: np.concatenate([self.base_parameters[name], values]) for name, values in flat.items()}
-
-    def _map(self, function: Callable[[Any], Any]) -> np.ndarray:
-        """The function of the pool's draws: mapped by JAX where it can be traced, one by one where it cannot."""
-        pool = self.pool
-        draws = jax.tree.map(lambda name: pool[name], self.template)
-        try:
-            with computing_in("float64"):
-                return np.asarray(_map_draws(function, draws), float)
-        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
-            number = len(jax.tree.leaves(draws)[0])
-            return np.array([function(jax.tree.map(lambda leaf: leaf[i], draws)) for i in range(number)], float)  # noqa: B023
 
     def _context(self) -> Context:
         scalars = {}
@@ -306,27 +310,3 @@ class Result:
 def known_batches(shape: tuple[int, ...], group: int) -> Batches | None:
     """Batches of (chain, draw), where so many draws are known to make one independent piece; else 0."""
     return batches_of_groups(shape[0], shape[1], group) if group else None
-
-
-def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
-    """-f at each beta, as NumPy."""
-    with computing_in("float64"):
-        return np.asarray(_log_weights(law, betas))
-
-
-@partial(jax.jit, static_argnums=0)
-def _map_draws(function: Callable[[Any], Any], draws: Any) -> jax.Array:
-    """A function of every draw; compiled once for each function."""
-    return jax.vmap(function)(draws)
-
-
-@jax.jit
-def _log_weights(law: Law, betas: jax.Array) -> jax.Array:
-    return jax.vmap(law.log_weight)(betas)
-
-
-def _betas(betas: Any) -> np.ndarray:
-    array = np.atleast_1d(np.asarray(betas, float))
-    if np.any((array < 0) | (array > 1)):
-        raise ValueError("inverse temperatures lie between 0 and 1.")
-    return array
