@@ -214,7 +214,7 @@ class EvidenceOnly(Result):
     def _refuse(self, *arguments: Any, **options: Any) -> Any:
         raise ThermoclineError(DROPPED)
 
-    posterior = to_arviz = save = _map = _refuse
+    posterior = to_arviz = save = _elementwise = _refuse
 
 
 def without_parameters(result: Result) -> Result:
