@@ -43,7 +43,7 @@ def sample(
     base: NormalisedDensity | BaseFit | Callable[..., BaseFit] | None = None,
     method: Method | None = None,
     num_chains: int = 16,
-    num_warmup: int = 1000,
+    num_warmup: int | None = None,
     num_draws: int | None = None,
     target_error: float | None = None,
     max_evaluations: float | None = None,
@@ -57,7 +57,8 @@ def sample(
     """Sample `target` through a path from a base, and estimate its log evidence.
 
     Without a `base`, `fit_auto` finds one. `num_draws` a chain fixes the work; with `target_error`, sampling doubles
-    until the standard error of log Z is below it, which is what happens, with 0.05, when neither is given. Within
+    until the standard error of log Z is below it, which is what happens, with 0.05, when neither is given. Warm-up is
+    short where the base fits, unless `num_warmup` says how long. Within
     `max_evaluations` of the density or `max_seconds` about half is for the search, and sampling ends before a doubling
     that would cost more than is left (a run that resumes counts anew). With `checkpoint`, a folder, the same call
     resumes a run that was cut off. `search=False` leaves out the table of modes, and so all checks of them.

@@ -20,7 +20,7 @@ from thermocline.support.flat import ravelled
 from thermocline.support.precision import computing_in
 from thermocline.target import Target
 
-ENOUGH = 0.1  # effective share of a base's own draws from which no pilot is needed
+ENOUGH = 0.02  # effective share of a base's own draws from which no pilot is needed
 MOST_PILOTS = 3
 WORTH_A_PILOT = 1.5  # times the effective share before
 NUM_STARTS, NUM_PRIOR = 15, 4096  # draws of the prior from which ascents start, and of all that are looked at
@@ -57,7 +57,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
             if search.found().has_many:
                 return fit_many_modes(evaluate, search, seed, target_error, reporter)
             designer.first()
-            while num_pilots < MOST_PILOTS and not (designer.best.is_trusted and designer.best.share > ENOUGH):
+            while num_pilots < MOST_PILOTS and designer.best.share < ENOUGH:
                 num_pilots += 1
                 share = designer.best.share
                 pilot(seed, num_pilots, designer, reporter)

@@ -15,7 +15,8 @@ from thermocline.paths.laws import log_masses
 from thermocline.records import WeightedDraws
 from thermocline.support.precision import cast, to_numpy
 
-LENGTHS = Lengths(num_chains=16, num_warmup=300, num_draws=300, most_draws=300)
+WARMUP = 300
+LENGTHS = Lengths(num_chains=16, num_warmup=WARMUP, num_draws=300, most_draws=300)
 CORRELATED = 0.1  # independent draws for which one of a chain counts
 NUM_ASCENTS = 32  # from draws of the chains
 NUM_CLUSTERS = 15  # components laid along a shape
@@ -26,7 +27,7 @@ NUM_RESAMPLED = 4096
 def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> None:
     """One pilot from the best design; its draws join the pool, and a mixture is laid along that."""
     evaluate, design = designer.evaluate, designer.best
-    evaluate.budget.check(LENGTHS.num_chains * (LENGTHS.num_warmup + LENGTHS.num_draws), evaluate.rate)
+    evaluate.budget.check(LENGTHS.num_chains * (WARMUP + LENGTHS.num_draws), evaluate.rate)
     reporter.phase("pilot", None)
     base = cast(design.mixture.base(evaluate.target.initial_position), evaluate.precision)
     method = GibbsTempering()

@@ -13,7 +13,6 @@ from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 QUARTILES = (0.25, 0.5, 0.75)
 MOST_KURTOSIS = 1.5  # beyond a Gaussian's; with more, the error of a variance is itself too uncertain to test by
-FINITE_VARIANCE = 0.5  # of Pareto k, below which errors of importance sampling can be believed
 DECIMALS = 6  # of r; where the base equals the target, all that differs beyond them is rounding
 
 
@@ -57,7 +56,7 @@ def check_states(context: Context) -> list[Check]:
     if context.states is None:
         return []
     both = agreement(context.states)
-    if not both.pareto_k < FINITE_VARIANCE:
+    if not both.is_trusted:
         return []
     p_value = 2 * normal_tail(abs(both.difference.z_score(0.0)))
     advice = (

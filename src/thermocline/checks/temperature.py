@@ -1,7 +1,7 @@
 """Did temperature mix: journeys along the path, how evenly it was occupied, and whether replicas meet."""
 
 from thermocline.checks.check import Check, Context, at_least, at_most
-from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.convergence import returns
 from thermocline.estimators.log_partition import occupancy
 from thermocline.estimators.stages import has_stages, swap_rejections
 
@@ -14,7 +14,7 @@ def check_round_trips(context: Context) -> list[Check]:
         "Chains travelled too seldom between base and target to know the error: "
         "draw more, or fit a base closer to the target."
     )
-    return [at_least("round trips", round_trips(context.draws).sum(), 20, 5, advice)]
+    return [at_least("returns to the base", returns(context.draws), 20, 5, advice)]
 
 
 def check_occupancy(context: Context) -> list[Check]:

@@ -12,7 +12,15 @@ from thermocline.engine.batch import Batch, Blocks, Paths, at
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, Outcomes, run
 from thermocline.engine.plan import Lengths, MorePlan, Pace, RunPlan
-from thermocline.engine.prepare import NUM_BASE_DRAWS, Prepared, count_support, log_support, moments_of, prepare
+from thermocline.engine.prepare import (
+    NUM_BASE_DRAWS,
+    Prepared,
+    bought,
+    count_support,
+    log_support,
+    moments_of,
+    prepare,
+)
 from thermocline.engine.program import Runner, first_tuning, in_process, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.resampling import systematic_resample
@@ -100,6 +108,8 @@ def explore_batch(
     blocks = Blocks(len(paths), pace.block_size)
     streams = streams_of(seeds, number * RUNS_AN_EXPLORATION)
     prepared = prepare(streams, paths, blocks, lengths.num_chains)
+    lengths = lengths.warmed(prepared.log_ratio)
+    assert lengths.num_warmup is not None
     walk = Walk(seed, streams, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
     num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
     begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
@@ -119,6 +129,9 @@ def explore_batch(
         support = np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
     else:
         support = count_support(streams, prepared, blocks)
+    if paths.is_single and lengths.target_error is not None:
+        prepared = bought(streams, prepared, lengths.target_error)
+        walk = walk._replace(prepared=prepared)
     outcomes = walk.sample(method, tuning, num_warmup, support)
     for learning in before:
         outcomes = _with_pilot(outcomes, learning)
@@ -152,7 +165,8 @@ class Walk(NamedTuple):
             assert is_accurate is not None, "only a rule is asked"
             law, zeta = at(tuning.law, target), float(log_zeta[target])
             states = None if law is None else states_of(law, self.prepared.log_ratio[target], draws)
-            return is_accurate(log_evidence_of(states, draws, zeta, log_support(support[target])), zeta, draws)
+            log_evidence = log_evidence_of(states, draws, zeta, log_support(support[target]))
+            return is_accurate(log_evidence, zeta, draws, states)
 
         has_rule = is_accurate is not None
         most_draws = lengths.most_draws if has_rule else lengths.num_draws

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.convergence import APPRECIABLE, round_trips, tours
+from thermocline.estimators.convergence import APPRECIABLE, kish_share, returns, tours
 from thermocline.estimators.stages import has_stages
+from thermocline.estimators.two_state_trust import agreement
+from thermocline.estimators.two_states import TwoStates
 from thermocline.methods import Method, Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.records import Draws, Estimate
@@ -22,8 +24,10 @@ FIRST_ROUND = 16  # steps of the first warm-up round
 MOST_RAMPS = 400  # rounds
 NUM_KEPT = 8  # draws a chain, of a run without warm-up
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
+FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
+WARMUP_A_DRAW = 32  # steps for which one effective draw of the base stands: what it knows need not be learned
 MOST_DRAWS = 2**14  # a chain, for such a run
-FEWEST_ROUND_TRIPS = 40  # before a stopping rule may end a run
+FEWEST_RETURNS = 40  # before a stopping rule may end a run
 MANY_TOURS, FEWEST_TOURS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
 FAIR_LENGTH = 4000  # draws a chain
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
@@ -154,10 +158,18 @@ class Lengths(NamedTuple):
     """How many chains, how long, and the rule that may end sampling early."""
 
     num_chains: int
-    num_warmup: int
+    num_warmup: int | None  # None: as the base asks for
     num_draws: int
     most_draws: int
-    is_accurate: Callable[[Estimate, float, Draws], bool] | None = None  # of log Z, log zeta and the draws
+    target_error: float | None = None  # of log Z, by which sampling may end early
+    is_accurate: Callable[[Estimate, float, Draws, TwoStates | None], bool] | None = None  # of log Z and log zeta
+
+    def warmed(self, log_ratio: np.ndarray) -> "Lengths":
+        """With a warm-up that is the shorter the more of the base's own draws count: metric and law are known then."""
+        if self.num_warmup is not None:
+            return self
+        wanted = WARMUP_A_DRAW / max(kish_share(log_ratio), WARMUP_A_DRAW / MOST_WARMUP)
+        return self._replace(num_warmup=int(np.clip(wanted, FEWEST_WARMUP, MOST_WARMUP)))
 
     def within(self, budget: Budget, rate: float) -> "Lengths":
         """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
@@ -167,20 +179,21 @@ class Lengths(NamedTuple):
         is_accurate, begun = self.is_accurate, budget.left(rate)
         if is_accurate is None or begun == np.inf:
             return self
-        share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (self.num_warmup + self.num_draws)))
+        num_warmup = MOST_WARMUP if self.num_warmup is None else self.num_warmup
+        share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (num_warmup + self.num_draws)))
+        num_warmup, num_draws = max(int(share * num_warmup), 1), max(int(share * self.num_draws), 4)
 
-        def has_to_end(log_evidence: Estimate, log_zeta: float, draws: Draws) -> bool:
+        def has_to_end(log_evidence: Estimate, log_zeta: float, draws: Draws, states: TwoStates | None) -> bool:
             """Accurate, or as many draws again cost more than is left."""
             again = int(draws.num_gradients.sum())
             spent = again * (1 + num_warmup / draws.log_ratio.shape[1])
-            return is_accurate(log_evidence, log_zeta, draws) or min(budget.left(rate), begun - spent) < again
+            return is_accurate(log_evidence, log_zeta, draws, states) or min(budget.left(rate), begun - spent) < again
 
-        num_warmup, num_draws = max(int(share * self.num_warmup), 1), max(int(share * self.num_draws), 4)
         return self._replace(num_warmup=num_warmup, num_draws=num_draws, is_accurate=has_to_end)
 
 
 def lengths_of(
-    method: Method, num_chains: int, num_warmup: int, num_draws: int | None, target_error: float | None
+    method: Method, num_chains: int, num_warmup: int | None, num_draws: int | None, target_error: float | None
 ) -> Lengths:
     """Draws a chain, or a rule that ends the run; a method without evidence has no error to stop by."""
     if target_error is not None and not method.has_evidence:
@@ -188,9 +201,9 @@ def lengths_of(
     if method.has_evidence and num_draws is None and target_error is None:
         target_error = TARGET_ERROR
     first = method.first_draws if num_draws is None else num_draws
-    needs_trips = method.temperatures is Temperatures.LAW
-    rule = None if target_error is None else partial(is_accurate, target_error, needs_trips)
-    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, rule)
+    needs_returns = method.temperatures is Temperatures.LAW
+    rule = None if target_error is None else partial(is_accurate, target_error, needs_returns)
+    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, target_error, rule)
 
 
 def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:
@@ -199,6 +212,8 @@ def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk
         raise ThermoclineError(f"seed is {seed!r}; give an integer from 0 to 2**32 - 1.")
     for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_draws", 4)):
         value = getattr(lengths, name)
+        if value is None and name == "num_warmup":
+            continue
         if not isinstance(value, int | np.integer) or value < least:
             raise ThermoclineError(f"{name} is {value!r}; give an integer of at least {least}.")
     if target_error is not None and not (isinstance(target_error, Real) and target_error > 0):
@@ -207,16 +222,30 @@ def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk
         raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
 
 
-def is_accurate(target_error: float, needs_trips: bool, log_evidence: Estimate, log_zeta: float, draws: Draws) -> bool:
-    """The stopping rule: an error below the wanted one, resting on enough round trips and stays to be known.
+def is_accurate(
+    target_error: float,
+    needs_returns: bool,
+    log_evidence: Estimate,
+    log_zeta: float,
+    draws: Draws,
+    states: TwoStates | None,
+) -> bool:
+    """The stopping rule: an error below the wanted one, resting on enough returns and tours to be known.
 
-    Where the base is thin the longest stays hold most of the weight. A short run that has met none of them has a small
-    error and is low (docs/choosing.md).
+    Where the weights of the base's own draws have a variance, chains must agree with them; and where these alone reach
+    the wanted error, no more is asked. Elsewhere the longest tours hold most of the weight: a short run that has met
+    none of them has a small error and is low (docs/choosing.md).
     """
-    if (needs_trips or has_stages(draws)) and round_trips(draws).sum() < FEWEST_ROUND_TRIPS:
-        return False
     if log_evidence.standard_error > target_error:
         return False
-    share, number = tours(draws, log_evidence.value - log_zeta) if needs_trips else (0.0, 0.0)
+    if states is not None:
+        both = agreement(states)
+        if both.is_trusted:
+            return both.do_agree and (
+                both.base_alone.standard_error <= target_error or returns(draws) >= FEWEST_RETURNS
+            )
+    if (needs_returns or has_stages(draws)) and returns(draws) < FEWEST_RETURNS:
+        return False
+    share, number = tours(draws, log_evidence.value - log_zeta) if needs_returns else (0.0, 0.0)
     is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_TOURS
     return share < APPRECIABLE or number >= MANY_TOURS or is_fair

@@ -8,6 +8,8 @@ import numpy as np
 
 from thermocline.bases import centres_of, initial_scale, log_densities, sampled_rows
 from thermocline.engine.batch import Blocks, Paths, joined, stacked
+from thermocline.estimators.convergence import kish_share, pareto_k
+from thermocline.estimators.two_state_trust import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
 from thermocline.movers import Metric, metric_of
 from thermocline.paths import Path
@@ -18,7 +20,8 @@ from thermocline.target import describe
 
 NUM_BASE_DRAWS = 4096
 NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
-FIRST, MORE = 0xBA5E, 0xBA5F  # streams of random numbers
+MOST_BASE_DRAWS = 2**16
+FIRST, BOUGHT, MORE = 0xBA5E, 0xBA5F, 0xBA60  # streams of random numbers
 CERTAIN = Estimate(0.0, 0.0, np.inf)
 
 
@@ -101,6 +104,25 @@ def draw_bases(streams: np.ndarray, paths: Paths, number: int, kind: int = FIRST
 @jax.jit
 def _log_ratios(paths: Paths, positions: jax.Array) -> jax.Array:
     return paths.map(lambda path, own: jax.vmap(path.log_ratio)(own), positions)
+
+
+def bought(streams: np.ndarray, prepared: Prepared, target_error: float) -> Prepared:
+    """With as many draws of a single target's base as would reach half the wanted error by themselves.
+
+    Only where their weights have a variance: else more of them say little. Whether chains agree is asked later.
+    """
+    log_ratio = prepared.log_ratio[0]
+    wanted = (1 / max(kish_share(log_ratio), 1e-12) - 1) / (target_error / 2) ** 2
+    number = int(min(2 ** np.ceil(np.log2(max(wanted, 1.0))), MOST_BASE_DRAWS)) - log_ratio.size
+    if number <= 0 or not pareto_k(log_ratio) < FINITE_VARIANCE:
+        return prepared
+    assert prepared.positions is not None, "a single target's are kept"
+    positions, more = draw_bases(streams, prepared.paths, number, BOUGHT)
+    more = np.where(np.isfinite(more), more, -np.inf)
+    return prepared._replace(
+        positions=np.concatenate([prepared.positions, positions], axis=1),
+        log_ratio=np.concatenate([prepared.log_ratio, more], axis=1),
+    )
 
 
 def base_draws_of(streams: np.ndarray, paths: Paths) -> list[BaseDraws]:

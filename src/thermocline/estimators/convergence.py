@@ -78,6 +78,21 @@ def _fit_pareto_shape(excess: np.ndarray) -> float:
     return float((size * fitted + 10 * 0.5) / (size + 10))
 
 
+def kish_share(log_weight: np.ndarray) -> float:
+    """Kish's effective number of weights, as a share of them; none where all are nothing."""
+    largest = np.max(log_weight, initial=-np.inf)
+    if not np.isfinite(largest):
+        return 0.0
+    weight = np.exp(log_weight - largest)
+    return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)
+
+
+def returns(draws: Draws) -> float:
+    """Independent returns to the base: accepted jumps, in expectation, of a method that jumps, else round trips."""
+    jumps = float(draws.jump_acceptance.sum())
+    return jumps if jumps > 0 else float(round_trips(draws).sum())
+
+
 def round_trips(draws: Draws) -> np.ndarray:
     """Journeys from base to target and back, by each chain; by all its replicas, where it is an ensemble."""
     if has_stages(draws):

@@ -12,6 +12,8 @@ from thermocline.records import Estimate
 from thermocline.support import special
 
 NO_CHAINS = np.zeros((1, 0))  # no draw of theirs
+FINITE_VARIANCE = 0.5  # of Pareto's k
+MOST_ERRORS = 3.0  # joint ones, between base and chains that agree
 ROUNDING = 1e-6  # nats: the error of a difference is no less, for of a base equal to the target only rounding differs
 
 
@@ -22,6 +24,15 @@ class Agreement(NamedTuple):
     chains_alone: Estimate  # the paper's, with the base's log mass where N > 0
     difference: Estimate  # of the two, where N > 0: there they share no draw
     pareto_k: float  # of the weights e^r/d of the base's draws
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the weights of the base's draws have a variance, so that its own error says something."""
+        return self.pareto_k < FINITE_VARIANCE
+
+    @property
+    def do_agree(self) -> bool:
+        return abs(self.difference.value) <= MOST_ERRORS * self.difference.standard_error
 
 
 def agreement(states: TwoStates) -> Agreement:

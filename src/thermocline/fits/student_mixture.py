@@ -17,6 +17,7 @@ MOST_DEGREES = 1000.0  # of a base, among others of few
 NUM_STEPS = 10
 LEAST_WEIGHT = 1e-3  # of a component, so that a place once known goes on being looked at
 LEAST_SIZE = 2.0  # effective draws beyond the dimension, below which a component stays as it is
+MOST_ROWS = 4096
 JITTER = 1e-12  # of variances, against rounding
 
 
@@ -110,9 +111,14 @@ def log_student(distances: np.ndarray, degrees: np.ndarray, dimension: int) -> n
 def em_fit_student(
     mixture: StudentMixture, rows: np.ndarray, weights: np.ndarray, *, num_steps: int = NUM_STEPS
 ) -> StudentMixture:
-    """The mixture drawn to weighted rows; each component is held where it was by as many draws as dimensions."""
-    used = weights > weights.max() * 1e-8
-    rows, weights = rows[used], weights[used] / weights[used].sum()
+    """The mixture drawn to weighted rows; each component is held where it was by as many draws as dimensions.
+
+    Of many rows some are chosen, evenly by weight: a fit has no use for more.
+    """
+    if len(rows) > MOST_ROWS:
+        places = np.searchsorted(np.cumsum(weights), (np.arange(MOST_ROWS) + 0.5) / MOST_ROWS * weights.sum())
+        chosen, counts = np.unique(np.minimum(places, len(rows) - 1), return_counts=True)
+        rows, weights = rows[chosen], counts / MOST_ROWS
     held = mixture
     for step in range(num_steps):
         mixture, _ = em_step(mixture, held, rows, weights, fits_degrees=step % 3 == 2)

@@ -92,6 +92,7 @@ class ExtendedHamiltonian(SelfTuned):
     reweights: bool = static(default=False)
 
     has_evidence = False
+    first_draws = 1000
     temperatures = Temperatures.NONE
 
     @property

@@ -83,7 +83,7 @@ class SelfTuned:
     has_evidence = True
     temperatures = Temperatures.LAW
     is_sized = True
-    first_draws = 1000
+    first_draws = 128
     pilot = None
     own_warmup = 1.0
 

@@ -20,6 +20,7 @@ class Untempered(SelfTuned):
     mover: Mover = field(default_factory=HMC)
 
     has_evidence = False
+    first_draws = 1000
     temperatures = Temperatures.NONE
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
