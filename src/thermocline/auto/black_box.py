@@ -50,7 +50,7 @@ def fit_auto(
 def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
     """Search, design, and pilots while the design is poor."""
     search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
-    designer = Designer(evaluate, np.random.default_rng([seed, STREAM, 1]), search)
+    designer = Designer(evaluate, np.random.default_rng([seed, STREAM, 1]), search, target_error)
     num_pilots = 0
     try:
         with evaluate.within(evaluate.budget.half()):

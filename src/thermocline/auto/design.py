@@ -11,6 +11,7 @@ import numpy as np
 
 from thermocline.estimators.convergence import pareto_k
 from thermocline.evaluator import Evaluator
+from thermocline.fits.fisher import fisher_fit
 from thermocline.fits.pool import Pool, effective_share
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.modes.find import Search
@@ -18,14 +19,16 @@ from thermocline.modes.peaks import Peak
 
 NUM_DRAWS = 2048  # of a round
 MOST_ROUNDS = 12
-GOOD_SHARE = 0.5  # effective share of a round's own draws at which it needs no other
+GOOD_SHARE = 0.5  # effective share of a round's own draws at which it needs no other, whatever error is wanted
 GAIN = 1.05  # of that share that makes a round worth it
 PATIENCE = 3  # rounds without gain
+WORTH = 2  # rounds that the draws still to be made must cost, for one to be worth it
 OUTSTANDING = 0.03  # share of all weight on one draw, at which a component is put there
 NEW_SHARE = 0.1  # of such a component
 MOST_COMPONENTS = 63
 BROAD_SHARE = 0.05  # of the component over all of them
 BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
+NUM_FISHER, MOST_SMOOTHED = 6, 8  # steps of a fit by slopes, and modes that get one
 EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
@@ -74,8 +77,11 @@ def with_broad(mixture: StudentMixture) -> StudentMixture:
 class Designer:
     """Rounds of drawing and fitting, on a pool that forgets nothing."""
 
-    def __init__(self, evaluate: Evaluator, generator: np.random.Generator, search: Search) -> None:
+    def __init__(
+        self, evaluate: Evaluator, generator: np.random.Generator, search: Search, target_error: float = 0.05
+    ) -> None:
         self.evaluate, self.generator, self.search = evaluate, generator, search
+        self.enough = min(1 / (WORTH * NUM_DRAWS * target_error**2), GOOD_SHARE)  # share at which measuring is cheap
         self.pool = Pool.empty(evaluate.dimension)
         log_evidence = float(np.logaddexp.reduce([peak.log_mass for peak in search.peaks]))
         self.best = Design(first_mixture(search.peaks), 0.0, log_evidence, np.inf)  # until draws say better
@@ -86,9 +92,25 @@ class Designer:
         return log_weight
 
     def first(self) -> None:
-        """From the shapes of the modes, of heavy tails or of none, whichever its draws find better."""
+        """From the shapes of the modes, by curvature or by slopes about them, of heavy tails or of none.
+
+        Whichever its draws find best.
+        """
         mixtures = [first_mixture(self.search.peaks, degrees) for degrees in (FIRST_DEGREES, np.inf)]
-        self.rounds(max(map(self.judged, mixtures), key=lambda design: design.share).mixture)
+        mixtures.append(first_mixture(self.smoothed()))
+        self.best = max(map(self.judged, mixtures), key=lambda design: design.share)
+        if self.best.share < self.enough:
+            self.rounds(self.best.mixture)
+
+    def smoothed(self) -> list[Peak]:
+        """The heaviest modes with shapes from slopes at draws about them; the others as they are."""
+        peaks = sorted(self.search.peaks, key=lambda peak: -peak.log_mass)
+        fits = [
+            fisher_fit(self.generator, self.evaluate, peak.location, peak.root, NUM_FISHER)
+            for peak in peaks[:MOST_SMOOTHED]
+        ]
+        pairs = zip(peaks, fits, strict=False)
+        return [peak._replace(location=fit[0], root=fit[1]) for peak, fit in pairs] + peaks[MOST_SMOOTHED:]
 
     def rounds(self, mixture: StudentMixture, most: int = MOST_ROUNDS) -> None:
         """Draw, and fit to all that was drawn, while that makes the draws count for more; keep what is best."""
@@ -100,7 +122,7 @@ class Designer:
                 share = min(share, self.pool.share_of(proposal.log_density_of_rows(self.pool.position)))
             idle = 0 if share > GAIN * best[0] else idle + 1
             best = max(best, (share, mixture), key=lambda pair: pair[0])
-            if share > GOOD_SHARE or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
+            if share > self.enough or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
                 break
             mixture = self.learned(mixture)
         self.best = min(self.best, *map(self.judged, self.candidates(best[1])), key=lambda design: design.work)

@@ -31,8 +31,15 @@ class PathFit(NamedTuple):
 def best_along(generator: np.random.Generator, evaluate: Evaluator, path: Path) -> PathFit | None:
     """The best candidate of one path; None where no draw of any is on the support."""
     candidates = [fit for point in _points(path) for fit in _candidates(evaluate, path, point)]
+    return max(scored(generator, evaluate, candidates), key=lambda fit: fit.score, default=None)
+
+
+def scored(
+    generator: np.random.Generator, evaluate: Evaluator, candidates: list[tuple[np.ndarray, np.ndarray]]
+) -> list[PathFit]:
+    """Gaussians by what a few draws of each find; those that find nothing are left out."""
     if not candidates:
-        return None
+        return []
     noise = generator.normal(size=(len(candidates), NUM_DRAWS, candidates[0][0].size))
     rows = np.stack([mean + white @ root.T for (mean, root), white in zip(candidates, noise, strict=True)])
     log_target = evaluate.values(rows)
@@ -45,7 +52,7 @@ def best_along(generator: np.random.Generator, evaluate: Evaluator, path: Path) 
             score = float(np.mean(np.maximum(log_weight, largest - FLOOR)))
             log_mass = float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight)))
             fits.append(PathFit(mean, root, score, log_mass))
-    return max(fits, key=lambda fit: fit.score, default=None)
+    return fits
 
 
 def _points(path: Path) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thermocline.evaluator import Evaluator
+from thermocline.support.linear import log_sum_exp
 
 LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and the target's log density there
 
@@ -40,7 +41,7 @@ class Pool(NamedTuple):
         return Pool(
             np.concatenate([self.position, position]),
             np.concatenate([self.log_target, log_target]),
-            np.concatenate([old, np.logaddexp.reduce(terms)]),
+            np.concatenate([old, log_sum_exp(np.stack(terms), axis=0)]),
             np.concatenate([self.log_count, np.full(len(position), np.log(number / len(position)))]),
             proposals,
         )
@@ -69,7 +70,7 @@ class Pool(NamedTuple):
     @property
     def log_evidence(self) -> float:
         """What the pool says of log Z: a guess, and low."""
-        return float(np.logaddexp.reduce(self.log_weight))
+        return float(log_sum_exp(self.log_weight))
 
     def share_of(self, log_density: np.ndarray) -> float:
         """Effective share that draws of a density would have, by all that the pool has seen: what it misses counts.
@@ -78,7 +79,7 @@ class Pool(NamedTuple):
         """
         log_ratio = self.log_target - self.log_evidence - log_density
         used = self.weight > 0
-        return float(np.exp(-np.logaddexp.reduce(np.log(self.weight[used]) + log_ratio[used])))
+        return float(np.exp(-log_sum_exp(np.log(self.weight[used]) + log_ratio[used])))
 
     @property
     def num_effective(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from thermocline.bases import Gaussian, Mixture, StudentT
 from thermocline.support import special
 from thermocline.support.flat import unravelled
-from thermocline.support.linear import inverse, triangular
+from thermocline.support.linear import inverse, log_sum_exp, triangular
 
 DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, np.inf])  # to choose from
 MOST_DEGREES = 1000.0  # of a base, among others of few
@@ -59,7 +59,7 @@ class StudentMixture(NamedTuple):
         return self.log_weight[:, None] + self._log_heights(self.distances(rows))
 
     def log_density_of_rows(self, rows: np.ndarray) -> np.ndarray:
-        return np.logaddexp.reduce(self.log_densities(rows), axis=0)
+        return log_sum_exp(self.log_densities(rows), axis=0)
 
     def _log_heights(self, distances: np.ndarray) -> np.ndarray:
         degrees, dimension = self.degrees[:, None], self.mean.shape[1]
@@ -131,7 +131,7 @@ def em_step(
     """One step, and the mean log density of the rows before it."""
     dimension, distances = rows.shape[1], mixture.distances(rows)
     log_shares = mixture.log_weight[:, None] + mixture._log_heights(distances)
-    log_total = np.logaddexp.reduce(log_shares, axis=0)
+    log_total = log_sum_exp(log_shares, axis=0)
     shares = weights * np.exp(log_shares - log_total)
     mass = shares.sum(axis=1)
     mean, scale, degrees = mixture.mean.copy(), mixture.scale.copy(), mixture.degrees.copy()

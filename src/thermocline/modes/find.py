@@ -6,9 +6,10 @@ import numpy as np
 
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
+from thermocline.fits.fisher import fisher_fit
 from thermocline.fits.lbfgs import Optima, maximise
 from thermocline.fits.lock_step import Ending
-from thermocline.fits.path_fit import best_along
+from thermocline.fits.path_fit import PathFit, best_along, scored
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
 from thermocline.records import SearchRecord
@@ -24,6 +25,7 @@ MOST_PEAKS = 128
 BARRIER = 0.5  # nats by which a chord drops between optima that are two modes
 NUM_NEIGHBOURS, ALONG = 8, np.linspace(0, 1, 9)[1:-1]  # chords, and the points at which they are looked at
 MOST_KEPT = 2**15  # unexplained looks that are remembered
+NUM_FISHER = 20  # steps of a fit by slopes, from one that may be far off
 NUM_HIGHEST = 256  # draws that may be higher than where ascents ended
 
 
@@ -65,7 +67,7 @@ class Search:
         self.counts: list[int] = []
         self.group: list[int] = []  # of each peak: those of one mode have the same
         self.starts = self.rows = self.gradients = self.explained_rows = np.zeros((0, evaluate.dimension))
-        self.tried = np.zeros(0, bool)
+        self.cosine, self.tried = np.zeros(0), np.zeros(0, bool)  # of the rows: how well they are explained
         self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
         self.num_random_unexplained = self.num_random_explained = 0
         self.share_unexplained, self.cut_short_by = 1.0, ""
@@ -92,10 +94,15 @@ class Search:
             fits = [best_along(self.generator, self.evaluate, path) for path in ends.path]
             usable = [fit for fit in fits if fit is not None]
             if usable:
-                best = max(usable, key=lambda fit: fit.score)
-                top = int(np.argmax(ends.log_density))
-                peak = peak_of(best.location, ends.log_density[top], best.root, "path")
-                self.note([peak._replace(log_mass=best.log_mass, highest=ends.position[top])])
+                self.note([self.without_optimum(max(usable, key=lambda fit: fit.score), ends)])
+
+    def without_optimum(self, fit: PathFit, ends: Optima) -> Peak:
+        """A mode where no ascent arrives: the best fit along the way, or what slopes about it make of that."""
+        top = int(np.argmax(ends.log_density))
+        smoothed = fisher_fit(self.generator, self.evaluate, fit.location, fit.root, NUM_FISHER)
+        fit = max([fit, *scored(self.generator, self.evaluate, [smoothed])], key=lambda fit: fit.score)
+        peak = peak_of(fit.location, ends.log_density[top], fit.root, "path")
+        return peak._replace(log_mass=fit.log_mass, highest=ends.position[top])
 
     def go_on(self) -> None:
         """Look and ascend until as much has been looked at since the last new mode as before it, and enough."""
@@ -132,18 +139,19 @@ class Search:
         usable = np.isfinite(values) & np.isfinite(gradients).all(axis=1)
         self.num_looks += len(rows)
         rows, gradients = rows[usable], gradients[usable]
-        is_explained = explained(rows, gradients, self.peaks) > EXPLAINED
+        cosine = explained(rows, gradients, self.peaks)
+        is_explained = cosine > EXPLAINED
         self.share_unexplained = float(np.mean(~is_explained)) if len(rows) else 1.0
         self.rows = np.concatenate([self.rows, rows[~is_explained]])[-MOST_KEPT:]
         self.gradients = np.concatenate([self.gradients, gradients[~is_explained]])[-MOST_KEPT:]
+        self.cosine = np.concatenate([self.cosine, cosine[~is_explained]])[-MOST_KEPT:]
         self.tried = np.concatenate([self.tried, np.zeros(int(np.sum(~is_explained)), bool)])[-MOST_KEPT:]
         self.explained_rows = rows[is_explained]
 
     def ascend(self) -> bool:
         """One round of ascents, and whether it found a new mode."""
-        cosine = explained(self.rows, self.gradients, self.peaks)
-        left = np.flatnonzero(~self.tried & (cosine < EXPLAINED))
-        least = left[np.argsort(cosine[left], kind="stable")[: self.evaluate.sized(NUM_LEAST)]]
+        left = np.flatnonzero(~self.tried & (self.cosine < EXPLAINED))
+        least = left[np.argsort(self.cosine[left], kind="stable")[: self.evaluate.sized(NUM_LEAST)]]
         random = self.generator.choice(left, min(self.evaluate.sized(NUM_RANDOM), len(left)), replace=False)
         others = self.generator.permutation(self.explained_rows)[: self.evaluate.sized(NUM_EXPLAINED)]
         self.explained_rows = self.explained_rows[:0]
@@ -195,6 +203,7 @@ class Search:
             own = max(self.group, default=-1) + 1
             self.group = [own if group in joined else group for group in self.group] + [own]
             self.peaks, self.counts = [*self.peaks, peak], [*self.counts, 0]
+        self.cosine = np.maximum(self.cosine, explained(self.rows, self.gradients, new))
         number = len(set(self.group)) - before
         if number > 0:
             self.looks_at_last = self.num_looks

@@ -54,8 +54,10 @@ def home_of(rows: np.ndarray, peaks: list[Peak]) -> np.ndarray:
     if not peaks:
         return np.full(len(rows), -1)
     size = rows.shape[1]
-    limits = [SAME * (1 + size**0.25) if peak.is_optimum else 2 + np.sqrt(size) for peak in peaks]
-    distances = np.stack([peak.distance(rows) / limit for peak, limit in zip(peaks, limits, strict=True)], axis=1)
+    limits = np.array([SAME * (1 + size**0.25) if peak.is_optimum else 2 + np.sqrt(size) for peak in peaks])
+    offsets = rows[None] - np.array([peak.location for peak in peaks])[:, None]
+    white = offsets @ np.array([peak.whitening.T for peak in peaks])
+    distances = np.sqrt(np.einsum("pnd,pnd->np", white, white)) / limits
     nearest = np.argmin(distances, axis=1)
     return np.where(distances[np.arange(len(rows)), nearest] < 1, nearest, -1)
 
@@ -66,10 +68,11 @@ def admitted(
     """New peaks among the ends of ascents, highest first, and starts that push off from saddles met on the way."""
     new: list[Peak] = []
     pushed: list[np.ndarray] = []
+    is_home = home_of(ends.position, peaks) >= 0
     for i in np.argsort(-np.where(np.isfinite(ends.log_density), ends.log_density, -np.inf), kind="stable"):
         if len(peaks) + len(new) >= most or not np.isfinite(ends.log_density[i]):
             break
-        if home_of(ends.position[[i]], [*peaks, *new])[0] >= 0:
+        if is_home[i] or home_of(ends.position[[i]], new)[0] >= 0:
             continue
         curvature = curvature_at(evaluate, ends.position[[i]], deviations=guessed_deviations(ends, peaks))
         if not curvature.is_usable[0]:

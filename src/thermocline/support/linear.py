@@ -57,9 +57,14 @@ def covariance(scale: Any) -> Any:
     return scale**2 if scale.ndim == 1 else scale @ scale.T
 
 
-def log_sum_exp(values: Any, namespace: Any) -> Any:
-    """Log of the sum of exponentials along the last axis."""
-    return np.logaddexp.reduce(values, axis=-1) if namespace is np else jax.nn.logsumexp(values, axis=-1)
+def log_sum_exp(values: Any, namespace: Any = np, axis: int = -1) -> Any:
+    """Log of the sum of exponentials along an axis."""
+    if namespace is not np:
+        return jax.nn.logsumexp(values, axis=axis)
+    largest = np.max(values, axis=axis, keepdims=True)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.sum(np.exp(values - shift), axis=axis)) + np.squeeze(shift, axis=axis)
 
 
 def triangular(root: Any, namespace: Any = np) -> Any:
