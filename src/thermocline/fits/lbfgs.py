@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import CURVATURE_BYTES, curvature_at
-from thermocline.fits.lock_step import Ending, ascend
+from thermocline.fits.lock_step import Ending, Ends, ascend
 
 NUM_ITERATIONS = 200  # of a lane, in all rounds
 ROUND = 50  # iterations, the first of them without a metric, before the curvature is looked at
@@ -64,27 +64,37 @@ def maximise(
     the curvature where lanes are: who has something to gain in that metric goes on in it. Unless it `confirms`, one
     round is all.
     """
-    ends = _Ends(evaluate, starts, keep_paths)
+    ends, metric = Ends(evaluate, starts, keep_paths), None
     lanes = np.flatnonzero(ends.ending != Ending.LOST)
     roots = None if root is None else np.broadcast_to(root, (len(lanes), *root.shape))
     while len(lanes) and num_iterations > 0:
-        num_iterations -= ends.ascend(evaluate, lanes, roots, min(ROUND, num_iterations))
+        num_iterations -= ascend(evaluate, ends, lanes, roots, min(ROUND, num_iterations))
         if ends.position.shape[1] > MOST_DIMENSIONS or not confirms:
             break
-        lanes, roots = _unconfirmed(evaluate, ends, lanes, is_first=roots is None)
-    return ends.optima()
+        lanes, roots, found = _unconfirmed(evaluate, ends, lanes, is_first=roots is None)
+        metric = found if metric is None else metric
+    paths = _paths(ends) if keep_paths else ()
+    return Optima(ends.position, ends.value, ends.gradient, ends.ending, paths, metric)
+
+
+def _paths(ends: Ends) -> tuple[Path, ...]:
+    """By lane, in order."""
+    number, *leaves = (np.concatenate(parts) for parts in zip(*ends.visited, strict=True))
+    order = np.argsort(number, kind="stable")
+    last = np.cumsum(np.bincount(number, minlength=len(ends.value)))[:-1]
+    return tuple(map(Path, *(np.split(leaf[order], last) for leaf in leaves)))
 
 
 def _unconfirmed(
-    evaluate: Evaluator, ends: "_Ends", lanes: np.ndarray, *, is_first: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The lanes that should go on, and a metric for each, (lane, dimension, dimension).
+    evaluate: Evaluator, ends: Ends, lanes: np.ndarray, *, is_first: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """The lanes that should go on, a metric for each, (lane, dimension, dimension), and that of an optimum confirmed.
 
     The best lane is looked at first: others may have ended at the same place, or need the same metric, which all try
     the first time. After that those that are left, the best first, get metrics of their own.
     """
     order = np.lexsort((ends.value[lanes], ends.ending[lanes] == Ending.ARRIVED))[::-1]
-    left, going, roots = lanes[order], [], []
+    left, going, roots, metric = lanes[order], [], [], None
     most = int(np.clip(CURVATURE_BYTES / (8 * ends.position.shape[1] ** 2), 1, MOST_PLACES))
     for number in (1, most):
         if is_first and going:
@@ -92,77 +102,33 @@ def _unconfirmed(
         places = left[:number]
         curvature = curvature_at(evaluate, ends.position[places])
         for place, root, is_usable in zip(places, curvature.roots(), curvature.is_usable, strict=True):
-            if place in left and is_usable:
+            if not is_usable:
+                ends.ending[place] = Ending.STUCK
+            elif place in left:
                 left = left[~_confirmed(evaluate, ends, left, place, root)]
                 if place in left:
                     going.append(place)
                     roots.append(root)
-            elif not is_usable:
-                ends.ending[place] = Ending.STUCK
+                elif metric is None:
+                    metric = root
             left = left[left != place]
     ends.ending[going] = Ending.RAN_OUT  # unless they can go on
     left = left if going else left[:0]
-    return np.array([*going, *left], int), np.array(roots + roots[:1] * len(left))
+    return np.array([*going, *left], int), np.array(roots + roots[:1] * len(left)), metric
 
 
-def _confirmed(evaluate: Evaluator, ends: "_Ends", lanes: np.ndarray, place: int, root: np.ndarray) -> np.ndarray:
-    """Which lanes have arrived within a deviation of a place, by the metric there; a step of Newton's ends them."""
+def _confirmed(evaluate: Evaluator, ends: Ends, lanes: np.ndarray, place: int, root: np.ndarray) -> np.ndarray:
+    """Which lanes have arrived within a deviation of a place, by the metric there.
+
+    A step of Newton's ends them, where it leaves less to gain.
+    """
     gain = 0.5 * np.sum((ends.gradient[lanes] @ root) ** 2, axis=1)
     distance = np.linalg.norm(np.linalg.solve(root, (ends.position[lanes] - ends.position[place]).T), axis=0)
     is_confirmed = (ends.ending[lanes] == Ending.ARRIVED) & (gain < CONFIRMED_GAIN) & (distance < 1)
-    if ends.metric is None and place in lanes[is_confirmed]:
-        ends.metric = root
-    _polish(evaluate, ends, lanes[is_confirmed], root)
-    return is_confirmed
-
-
-def _polish(evaluate: Evaluator, ends: "_Ends", lanes: np.ndarray, root: np.ndarray) -> None:
-    """One step of Newton's for lanes at an optimum of known curvature, where it leaves less to gain."""
+    lanes = lanes[is_confirmed]
     slope = ends.gradient[lanes] @ root
     position = (ends.position[lanes] + slope @ root.T).astype(ends.position.dtype)
     value, gradient = (leaf.astype(float) for leaf in evaluate(position))
     is_better = np.isfinite(value) & (np.linalg.norm(gradient @ root, axis=1) < np.linalg.norm(slope, axis=1))
-    ends.move(lanes[is_better], position[is_better], value[is_better], gradient[is_better])
-
-
-class _Ends:
-    """What is known of all lanes so far: where they are, what they took and why they stopped."""
-
-    def __init__(self, evaluate: Evaluator, starts: np.ndarray, keep_paths: bool) -> None:
-        self.position = np.array(starts, evaluate.precision)
-        values, gradients = evaluate(self.position)
-        self.value, self.gradient = values.astype(float), gradients.astype(float)
-        usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(axis=1)
-        self.ending = np.where(usable, Ending.RAN_OUT, Ending.LOST)
-        self.visited = [(np.arange(len(self.value)), self.position.copy(), self.value.copy(), self.gradient.copy())]
-        self.keep_paths = keep_paths
-        self.metric: np.ndarray | None = None  # where the best arrived
-
-    def move(self, number: np.ndarray, position: np.ndarray, value: np.ndarray, gradient: np.ndarray) -> None:
-        """Keep where some lanes have got to."""
-        self.position[number], self.value[number], self.gradient[number] = position, value, gradient
-        if self.keep_paths:
-            self.visited.append((number, position, value, gradient))
-
-    def ascend(self, evaluate: Evaluator, lanes: np.ndarray, roots: np.ndarray | None, num_iterations: int) -> int:
-        """Some of the lanes go on, each in its metric; and how many iterations it took."""
-        self.ending[lanes], number = ascend(
-            evaluate,
-            self.position[lanes],
-            self.value[lanes],
-            self.gradient[lanes],
-            roots=roots,
-            num_iterations=num_iterations,
-            visit=lambda number, *rows: self.move(lanes[number], *rows),
-        )
-        return number
-
-    def optima(self) -> Optima:
-        """All lanes, with their paths in order."""
-        number, *leaves = (np.concatenate(parts) for parts in zip(*self.visited, strict=True))
-        order = np.argsort(number, kind="stable")
-        last = np.cumsum(np.bincount(number, minlength=len(self.value)))[:-1]
-        paths = zip(*(np.split(leaf[order], last) for leaf in leaves), strict=True) if self.keep_paths else ()
-        return Optima(
-            self.position, self.value, self.gradient, self.ending, tuple(Path(*path) for path in paths), self.metric
-        )
+    ends.move(*(leaf[is_better] for leaf in (lanes, position, value, gradient)))
+    return is_confirmed

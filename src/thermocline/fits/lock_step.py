@@ -1,13 +1,13 @@
 """Lanes of L-BFGS in lock step: one evaluation an iteration and lane, and the done leave."""
 
-from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 
+from thermocline.engine.batch import at
 from thermocline.evaluator import Evaluator
-from thermocline.fits.quasi_newton import MEMORY, Pairs
+from thermocline.fits.quasi_newton import Pairs
 
 LEAST_GAIN = 1e-7  # predicted gain, in nats, at which a lane has arrived
 STUCK_GAIN = 1e-3  # likewise, of a lane that rounding holds up
@@ -30,30 +30,34 @@ class Ending(IntEnum):
     LOST = 3  # the start has no density
 
 
-Visit = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]  # of lanes, positions, values and gradients
+class Ends:
+    """What is known of all lanes so far: where they are, by which way they came, and why they stopped."""
+
+    def __init__(self, evaluate: Evaluator, starts: np.ndarray, keep_paths: bool) -> None:
+        self.position = np.array(starts, evaluate.precision)
+        self.value, self.gradient = (leaf.astype(float) for leaf in evaluate(self.position))
+        usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(axis=1)
+        self.ending = np.where(usable, Ending.RAN_OUT, Ending.LOST)
+        self.visited = [(np.arange(len(self.value)), self.position.copy(), self.value.copy(), self.gradient.copy())]
+        self.keep_paths = keep_paths
+
+    def move(self, number: np.ndarray, position: np.ndarray, value: np.ndarray, gradient: np.ndarray) -> None:
+        """Keep where some lanes have got to."""
+        self.position[number], self.value[number], self.gradient[number] = position, value, gradient
+        if self.keep_paths:
+            self.visited.append((number, position, value, gradient))
 
 
 class _Lanes(NamedTuple):
-    """The lanes still under way. Directions, pairs and `slope` are in the units of the metric."""
+    """The lanes still under way: all that is theirs is in the units of the metric."""
 
     number: np.ndarray  # of the lane among all
-    position: np.ndarray
-    value: np.ndarray
-    gradient: np.ndarray
-    slope: np.ndarray  # the gradient, in the metric
-    steps: np.ndarray  # of the pairs
-    falls: np.ndarray
+    slope: np.ndarray  # the gradient
+    pairs: Pairs
     direction: np.ndarray
     size: np.ndarray  # of the step to be tried, in directions
     num_idle: np.ndarray
     root: np.ndarray  # of the metric, (lane, dimension, dimension), or of size 0 for none
-
-    def chosen(self, index: np.ndarray) -> "_Lanes":
-        return _Lanes(*(leaf[index] for leaf in self))
-
-    @property
-    def pairs(self) -> Pairs:
-        return Pairs(self.steps, self.falls)
 
     @property
     def promise(self) -> np.ndarray:
@@ -61,107 +65,78 @@ class _Lanes(NamedTuple):
         return np.sum(self.slope * self.direction, axis=1)
 
 
-def ascend(
-    evaluate: Evaluator,
-    position: np.ndarray,
-    value: np.ndarray,
-    gradient: np.ndarray,
-    *,
-    roots: np.ndarray | None,
-    num_iterations: int,
-    visit: Visit,
-) -> tuple[np.ndarray, int]:
-    """How lanes end from where they are, each in the metric R Rᵀ of its root if there are any; and the iterations.
-
-    Where they go is told to `visit`.
-    """
-    number = len(position)
-    root = np.zeros((number, 0, 0)) if roots is None else roots
-    slope = _white(gradient, root)
-    lanes = _Lanes(
-        number=np.arange(number),
-        position=position,
-        value=value,
-        gradient=gradient,
-        slope=slope,
-        steps=np.zeros((number, MEMORY, slope.shape[1])),
-        falls=np.zeros((number, MEMORY, slope.shape[1])),
-        direction=slope,
-        size=_first_size(slope, root),
-        num_idle=np.zeros(number, int),
-        root=root,
-    )
-    ending = np.full(number, Ending.RAN_OUT)
+def ascend(evaluate: Evaluator, ends: Ends, number: np.ndarray, roots: np.ndarray | None, num_iterations: int) -> int:
+    """These lanes go on, each in the metric R Rᵀ of its root if there are any; it says how many iterations that took."""
+    root = np.zeros((len(number), 0, 0)) if roots is None else roots
+    slope = _white(ends.gradient[number], root)
+    idle = np.zeros(len(number), int)
+    lanes = _Lanes(number, slope, Pairs.none(*slope.shape), slope, _first_size(slope, root), idle, root)
+    ends.ending[number] = Ending.RAN_OUT
     for iteration in range(num_iterations):
-        lanes = _depart(lanes, ending)
+        lanes = _staying(lanes, ends)
         if not len(lanes.number):
-            return ending, iteration
+            return iteration
         with np.errstate(over="ignore", invalid="ignore"):  # what is too far is refused
-            lanes, moved = _step(evaluate, lanes)
-        visit(*(leaf[moved] for leaf in lanes[:4]))
-    _depart(lanes, ending)
-    return ending, num_iterations
+            lanes = _step(evaluate, ends, lanes)
+    _staying(lanes, ends)
+    return num_iterations
 
 
-def _depart(lanes: _Lanes, ending: np.ndarray) -> _Lanes:
+def _staying(lanes: _Lanes, ends: Ends) -> _Lanes:
     """Without the lanes that have arrived or cannot go on, whose ending is noted."""
     promise = lanes.promise
     is_known = ~lanes.pairs.is_empty | (lanes.root.size > 0)  # without units a slope of nearly 0 says nothing
     arrived = (promise == 0) | (is_known & (promise / 2 < LEAST_GAIN))
     hopeless = (lanes.num_idle > PATIENCE) | (lanes.size * promise < 0.1 * LEAST_GAIN)
     arrived |= hopeless & is_known & (promise / 2 < STUCK_GAIN)
-    ending[lanes.number[hopeless]] = Ending.STUCK
-    ending[lanes.number[arrived]] = Ending.ARRIVED
+    ends.ending[lanes.number[hopeless]] = Ending.STUCK
+    ends.ending[lanes.number[arrived]] = Ending.ARRIVED
     stays = ~(arrived | hopeless)
-    return lanes if stays.all() else lanes.chosen(stays)
+    return lanes if stays.all() else at(lanes, stays)
 
 
-def _step(evaluate: Evaluator, lanes: _Lanes) -> tuple[_Lanes, np.ndarray]:
+def _step(evaluate: Evaluator, ends: Ends, lanes: _Lanes) -> _Lanes:
     """Try one step of each lane: those that rise move on, and all decide on their next."""
-    step = lanes.size[:, None] * lanes.direction
-    position = (lanes.position + _white(step, lanes.root.swapaxes(1, 2))).astype(lanes.position.dtype)
+    step, before = lanes.size[:, None] * lanes.direction, ends.value[lanes.number]
+    position = ends.position[lanes.number] + _white(step, lanes.root.swapaxes(1, 2))
+    position = position.astype(ends.position.dtype)
     value, gradient = (leaf.astype(float) for leaf in evaluate(position))
     usable = np.isfinite(value) & np.isfinite(gradient).all(axis=1) & np.isfinite(position).all(axis=1)
-    value, gradient = np.where(usable, value, lanes.value), np.where(usable[:, None], gradient, lanes.gradient)
+    value = np.where(usable, value, before)
     slope = _white(gradient, lanes.root)
     promise, left = lanes.promise, np.sum(slope * lanes.direction, axis=1)
-    noise = ROUNDING * np.finfo(lanes.position.dtype).eps * np.maximum(np.abs(value), np.abs(lanes.value))
-    rise = value - lanes.value
+    noise = ROUNDING * np.finfo(position.dtype).eps * np.maximum(np.abs(value), np.abs(before))
+    rise = value - before
     is_level = (np.abs(rise) <= noise) & (left >= -OVERSHOOT * promise)
     moved = usable & ((rise >= SUFFICIENT * lanes.size * promise) | is_level)
+    ends.move(*(leaf[moved] for leaf in (lanes.number, position, value, gradient)))
     tried = lanes._replace(
-        position=np.where(moved[:, None], position, lanes.position),
-        value=np.where(moved, value, lanes.value),
-        gradient=np.where(moved[:, None], gradient, lanes.gradient),
         slope=np.where(moved[:, None], slope, lanes.slope),
         num_idle=np.where(rise > noise, 0, lanes.num_idle + moved),
+        size=lanes.size * _shrink(usable, lanes.size * promise, lanes.size * left),
     )
-    shorter = lanes.size * _shrink(usable, lanes.size * promise, lanes.size * left)
-    after = _after_move(tried, lanes.slope, step, is_steep=left > STEEP * promise)
-    return _merged(moved, after, _after_failure(tried._replace(size=shorter))), moved
+    return _turned(tried, lanes.slope, step, moved, is_steep=left > STEEP * promise)
 
 
-def _after_move(lanes: _Lanes, slope_before: np.ndarray, step: np.ndarray, is_steep: np.ndarray) -> _Lanes:
-    """The next quasi-Newton step; where none of the curvature was seen, a longer one than the last."""
-    pairs, is_new = lanes.pairs.with_one(step, slope_before, lanes.slope)
+def _turned(
+    lanes: _Lanes, slope_before: np.ndarray, step: np.ndarray, moved: np.ndarray, is_steep: np.ndarray
+) -> _Lanes:
+    """Lanes that moved take the next quasi-Newton step; where none of the curvature was seen, one longer than the last.
+
+    The others try a shorter one; where none is left, once more along the slope without what the pairs say.
+    """
+    is_spent = ~moved & (lanes.size * lanes.promise < LEAST_GAIN) & ~lanes.pairs.is_empty
+    pairs, is_new = lanes.pairs.with_one(step, slope_before, lanes.slope)  # none where no step was made
     direction = pairs.times(lanes.slope)
     is_down = np.sum(direction * lanes.slope, axis=1) <= 0  # rounding has spoilt the pairs
-    pairs = pairs.without(is_down)
-    direction = np.where((is_down | pairs.is_empty)[:, None], lanes.slope, direction)
+    pairs = pairs.without(is_down | is_spent)
+    direction = np.where(pairs.is_empty[:, None], lanes.slope, direction)
     relative = np.linalg.norm(step, axis=1) / np.maximum(np.linalg.norm(direction, axis=1), 1e-300)
     blind = relative * np.where(is_steep, GROWTH, 1.0)
     size = np.where(is_new, 1.0, np.where(pairs.is_empty, blind, np.maximum(blind, 1.0)))
-    size = np.minimum(size, MOST_GROWTH * relative)
-    return lanes._replace(steps=pairs.steps, falls=pairs.falls, direction=direction, size=size)
-
-
-def _after_failure(lanes: _Lanes) -> _Lanes:
-    """A shorter step; where none is left, once more along the slope without what the pairs say."""
-    is_spent = (lanes.size * lanes.promise < LEAST_GAIN) & ~lanes.pairs.is_empty
-    direction = np.where(is_spent[:, None], lanes.slope, lanes.direction)
-    size = np.where(is_spent, _first_size(lanes.slope, lanes.root), lanes.size)
-    pairs = lanes.pairs.without(is_spent)
-    return lanes._replace(steps=pairs.steps, falls=pairs.falls, direction=direction, size=size)
+    shorter = np.where(is_spent, _first_size(lanes.slope, lanes.root), lanes.size)
+    size = np.where(moved, np.minimum(size, MOST_GROWTH * relative), shorter)
+    return lanes._replace(pairs=pairs, direction=direction, size=size)
 
 
 def _shrink(usable: np.ndarray, promise: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -179,12 +154,3 @@ def _first_size(slope: np.ndarray, root: np.ndarray) -> np.ndarray:
 def _white(rows: np.ndarray, root: np.ndarray) -> np.ndarray:
     """Each row times its root, if there are any."""
     return (rows[:, None] @ root)[:, 0] if root.size else rows
-
-
-def _merged(condition: np.ndarray, one: _Lanes, other: _Lanes) -> _Lanes:
-    """Each lane from one of two."""
-    leaves = (
-        np.where(condition.reshape(-1, *[1] * (first.ndim - 1)), first, second)
-        for first, second in zip(one[:-1], other[:-1], strict=True)
-    )
-    return _Lanes(*leaves, root=one.root)
