@@ -6,8 +6,7 @@ from thermocline.auto.design import FIRST_DEGREES, Designer
 from thermocline.bases import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Reporter
-from thermocline.fits.clusters import cluster
-from thermocline.fits.mixture import clustered
+from thermocline.fits.mixture import cluster, clustered
 from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.methods import GibbsTempering

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,12 +43,7 @@ def prepared(base: Any, *namespace: Any) -> Any:
     return base.prepared(*namespace) if hasattr(base, "prepared") else base
 
 
-class Bases(NamedTuple):
-    """The bases of all targets, stacked unless shared, and log zeta of each; NaN where nobody knows it."""
-
-    base: Any
-    log_zeta: Any
-    is_shared: bool
+Bases = tuple[Any, Any, bool]  # of all targets, stacked unless they are shared; log zeta of each; and are they shared
 
 
 def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
@@ -61,7 +56,7 @@ def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray],
         return prepared(fit.base, jnp), jnp.asarray(fit.log_zeta, precision)
 
     check_encoder(of_datum, at(data, 0), position)
-    return Bases(*in_groups(of_datum, data, groups, precision), is_shared=False)
+    return *in_groups(of_datum, data, groups, precision), False
 
 
 def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndarray], precision: str) -> Any:
@@ -112,7 +107,7 @@ def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], preci
     log_zeta = np.broadcast_to(log_zeta, (number,))
     try:
         check_base(density, position)
-        return Bases(to_numpy(prepared(density, jnp)), log_zeta, is_shared=True)
+        return to_numpy(prepared(density, jnp)), log_zeta, True
     except ThermoclineError as error:
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(density)}
         if lengths != {(number,)}:
@@ -124,30 +119,27 @@ def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], preci
         check_base(at(density, 0), position)
     except ThermoclineError as error:
         raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
-    return Bases(in_groups(lambda one: prepared(one, jnp), density, groups, precision), log_zeta, is_shared=False)
+    return in_groups(lambda one: prepared(one, jnp), density, groups, precision), log_zeta, False
 
 
 def num_targets(data: Any) -> int:
     """The length of the leading axis that all leaves share."""
     leaves = named_leaves(data)
-    if not leaves:
-        raise ThermoclineError("the data hold no arrays; give a PyTree whose leaves have a leading axis over targets.")
     for name, leaf in leaves.items():
         if np.ndim(leaf) == 0:
             raise ThermoclineError(
                 f"data {name} is a single number, without a leading axis over targets; repeat it for every target, "
                 "or let log_density hold what all of them share."
             )
-    lengths = {name: np.shape(leaf)[0] for name, leaf in leaves.items()}
+    lengths = {name: len(leaf) for name, leaf in leaves.items()}
     if len(set(lengths.values())) > 1:
         described = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ThermoclineError(
             f"data have leading axes of different lengths ({described}): one datum a target is needed."
         )
-    number = next(iter(lengths.values()))
-    if number == 0:
-        raise ThermoclineError("the data are empty: their leading axis, over targets, has length 0.")
-    return number
+    if not any(lengths.values()):
+        raise ThermoclineError("the data are empty; give a PyTree whose leaves have a leading axis over targets.")
+    return max(lengths.values())
 
 
 def check_signature(target: Target) -> None:

@@ -66,7 +66,7 @@ class _Lanes(NamedTuple):
 
 
 def ascend(evaluate: Evaluator, ends: Ends, number: np.ndarray, roots: np.ndarray | None, num_iterations: int) -> int:
-    """These lanes go on, each in the metric R Rᵀ of its root if there are any; it says how many iterations that took."""
+    """These lanes go on, each in the metric R Rᵀ of its root if there are any; how many iterations that took."""
     root = np.zeros((len(number), 0, 0)) if roots is None else roots
     slope = _white(ends.gradient[number], root)
     idle = np.zeros(len(number), int)

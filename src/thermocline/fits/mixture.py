@@ -5,17 +5,16 @@ from typing import Any
 import numpy as np
 
 from thermocline.bases import BaseFit, Gaussian, Mixture
-from thermocline.fits.clusters import cluster
+from thermocline.fits.moments import weighted_draws_of
 from thermocline.fits.student_mixture import StudentMixture, em_step
-from thermocline.fits.weighted import weighted_draws_of
 from thermocline.records import WeightedDraws
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.flat import ravelled_rows
 
 MOST_STEPS = 200
 LEAST_GAIN = 1e-5  # of the mean log density in a step, in nats, at which it ends
 LEAST_SIZE = 2.0  # effective draws that a component needs
 NUM_STARTS = 4
+NUM_LLOYD = 20  # steps of k-means
 
 
 def fit_mixture(
@@ -60,7 +59,7 @@ def _ascended(start: StudentMixture, draws: WeightedDraws, diagonal: bool) -> tu
 def _rows_of(mixture: Mixture) -> StudentMixture:
     """A user's mixture of Gaussians, on ravelled positions."""
     used = np.isfinite(mixture.log_weights)
-    means, scales = ravelled_rows(mixture.components.mean)[used], np.asarray(mixture.components.scale_tril)[used]
+    means, scales = mixture.centres()[used], np.asarray(mixture.components.scale_tril)[used]
     roots = scales if scales.ndim == 3 else [np.diag(scale) for scale in scales]
     return StudentMixture.of(means, roots, np.inf, np.asarray(mixture.log_weights)[used])
 
@@ -84,3 +83,38 @@ def clustered(draws: WeightedDraws, label: np.ndarray, degrees: float) -> Studen
     within = (draws.position - means[place]).T * np.sqrt(draws.weight)
     root = np.hstack([within, 1e-3 * np.diag(draws.position.std(axis=0))])
     return StudentMixture.of(means, [root] * len(names), degrees, np.log(mass))
+
+
+def cluster(draws: WeightedDraws, num_clusters: int, seed: int, index: int) -> np.ndarray:
+    """The cluster of every draw, by Lloyd's steps from seeds of k-means++ (Arthur & Vassilvitskii 2007).
+
+    Distances are in standard deviations of each coordinate. `index` numbers further answers for one seed; a cluster
+    may end up empty, and its number unused.
+    """
+    generator = np.random.default_rng((seed, index))
+    mean = draws.weight @ draws.position
+    deviations = np.sqrt(draws.weight @ (draws.position - mean) ** 2)
+    points = (draws.position - mean) / np.where(deviations > 0, deviations, 1.0)
+    centres = _seeds(generator, points, draws.weight, num_clusters)
+    label = np.zeros(len(points), int)
+    for _ in range(NUM_LLOYD):
+        label = np.argmin(_distances(points, centres), axis=1)
+        shares = draws.weight * (label == np.arange(num_clusters)[:, None])
+        mass = shares.sum(axis=1, keepdims=True)
+        centres = np.where(mass > 0, shares @ points / np.where(mass > 0, mass, 1.0), centres)
+    return label
+
+
+def _seeds(generator: np.random.Generator, points: np.ndarray, weight: np.ndarray, number: int) -> np.ndarray:
+    """Draws chosen one after another, each by its squared distance from the nearest chosen before."""
+    chosen = [generator.choice(len(points), p=weight)]
+    for _ in range(number - 1):
+        chance = weight * _distances(points, points[chosen]).min(axis=1)
+        chance = chance if chance.sum() > 0 else weight
+        chosen.append(generator.choice(len(points), p=chance / chance.sum()))
+    return points[chosen]
+
+
+def _distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Squared, (point, centre)."""
+    return np.sum((points[:, None] - centres) ** 2, axis=2)

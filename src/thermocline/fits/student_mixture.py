@@ -10,7 +10,7 @@ import numpy as np
 from thermocline.bases import Gaussian, Mixture, StudentT
 from thermocline.support import special
 from thermocline.support.flat import unravelled
-from thermocline.support.linear import inverse, triangular
+from thermocline.support.linear import inverse, log_determinant, triangular
 
 DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, np.inf])  # to choose from
 MOST_DEGREES = 1000.0  # of a base, among others of few
@@ -55,15 +55,15 @@ class StudentMixture(NamedTuple):
 
     def log_densities(self, rows: np.ndarray) -> np.ndarray:
         """Log of weight times density, (component, row)."""
-        return self.log_weight[:, None] + self._log_heights(self.distances(rows))
+        return self.log_densities_at(self.distances(rows))
+
+    def log_densities_at(self, distances: np.ndarray) -> np.ndarray:
+        """The same, at places of these squared distances."""
+        heights = log_student(distances, self.degrees[:, None], self.mean.shape[1])
+        return self.log_weight[:, None] + (heights - log_determinant(self.scale, np)[:, None])
 
     def log_density_of_rows(self, rows: np.ndarray) -> np.ndarray:
         return np.logaddexp.reduce(self.log_densities(rows), axis=0)
-
-    def _log_heights(self, distances: np.ndarray) -> np.ndarray:
-        degrees, dimension = self.degrees[:, None], self.mean.shape[1]
-        log_determinant = np.sum(np.log(np.diagonal(self.scale, axis1=1, axis2=2)), axis=1)[:, None]
-        return log_student(distances, degrees, dimension) - log_determinant
 
     def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
         """Exact draws, one a row."""
@@ -124,7 +124,7 @@ def em_step(
 ) -> tuple[StudentMixture, float]:
     """One step, and the mean log density of the rows before it."""
     dimension, distances = rows.shape[1], mixture.distances(rows)
-    log_shares = mixture.log_weight[:, None] + mixture._log_heights(distances)
+    log_shares = mixture.log_densities_at(distances)
     log_total = np.logaddexp.reduce(log_shares, axis=0)
     shares = weights * np.exp(log_shares - log_total)
     mass = shares.sum(axis=1)
@@ -143,9 +143,11 @@ def em_step(
         spread = (offset.T * pulled) @ offset / mass[k]
         before = held.scale[k] @ held.scale[k].T
         spread = trust * spread + (1 - trust) * before + trust * (1 - trust) * np.outer(apart, apart)
-        factor = _cholesky(spread)
-        if factor is not None:
-            mean[k], scale[k] = trust * centre + (1 - trust) * held.mean[k], factor
+        try:
+            scale[k] = np.linalg.cholesky(spread + JITTER * np.diag(np.diag(spread)))
+        except np.linalg.LinAlgError:  # rows in a plane: it stays where it is
+            continue
+        mean[k] = trust * centre + (1 - trust) * held.mean[k]
     log_weight = np.log(np.maximum(mass, LEAST_WEIGHT))
     fitted = StudentMixture(mean, scale, degrees, log_weight - np.logaddexp.reduce(log_weight))
     return fitted, float(weights @ log_total)
@@ -167,10 +169,3 @@ def _degrees(distances: np.ndarray, shares: np.ndarray, dimension: int) -> float
         heights = log_student(distances / ratio, degrees, dimension) - 0.5 * dimension * np.log(ratio)
         scores.append(shares @ heights)
     return float(DEGREES[np.argmax(scores)])
-
-
-def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
-    try:
-        return np.linalg.cholesky(covariance + JITTER * np.diag(np.diag(covariance)))
-    except np.linalg.LinAlgError:
-        return None
