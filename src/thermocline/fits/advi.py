@@ -4,12 +4,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import BaseFit
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.gaussian_ascent import Ascent, Height, Move, Normal, ascend
-from thermocline.support.precision import cast, computing_in
+from thermocline.support.flat import ravelled
 from thermocline.target import Target
 
 STREAM = 0xAD71  # of random numbers, beside the seed
@@ -36,10 +35,7 @@ def fit_advi(
     is the ELBO: a lower bound of log Z, but for the error of the 4096 fresh draws that estimate it.
     """
     evaluate = checked_evaluator(target, precision)
-    start = evaluate.initial_position
-    if initial is not None:
-        with computing_in(precision):
-            start = np.asarray(ravel_pytree(cast(initial, precision))[0])
+    start = evaluate.initial_position if initial is None else ravelled(initial).astype(precision)
     generator = np.random.default_rng([seed, STREAM])
     ascent, reached = advi(generator, evaluate, start, full_rank=full_rank, num_draws=num_draws, most_steps=most_steps)
     kind = "full rank" if full_rank else "independent coordinates"
@@ -85,11 +81,10 @@ def elbo(log_ratios: np.ndarray, *, penalty: float = 0.0) -> Height:
     keeps an ascent from spreading: cut to a box, the widest Gaussian is the best.
     """
     inside = np.isfinite(log_ratios)
-    share = np.mean(inside, axis=-1)
+    share, log_ratios = np.mean(inside, axis=-1), np.where(inside, log_ratios, 0.0)
     some = np.where(share > 0, share, 1.0)
-    mean = np.mean(np.where(inside, log_ratios, 0.0), axis=-1) / some
-    centred = np.where(inside, log_ratios, 0.0) - mean[..., None] + 1 + penalty
-    influence = np.where(inside, centred, 0.0) / some[..., None]
+    mean = np.mean(log_ratios, axis=-1) / some
+    influence = np.where(inside, log_ratios - mean[..., None] + 1 + penalty, 0.0) / some[..., None]
     return Height(np.where(share > 0, mean + (1 + penalty) * np.log(some), -np.inf), influence)
 
 

@@ -8,7 +8,7 @@ from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
 from thermocline.fits.lbfgs import Optima, maximise
 from thermocline.fits.lock_step import Ending
-from thermocline.fits.path_fit import best_along
+from thermocline.fits.pathfinder import best_along
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
 from thermocline.records import SearchRecord
