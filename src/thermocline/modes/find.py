@@ -6,8 +6,7 @@ import numpy as np
 
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.lbfgs import Optima, maximise
-from thermocline.fits.lock_step import Ending
+from thermocline.fits.lbfgs import Ending, Optima, maximise
 from thermocline.fits.pathfinder import best_along
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
