@@ -17,7 +17,7 @@ from thermocline.checks import Check
 from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.explore import Lengths, explore_batch, go_on
-from thermocline.engine.given import check_signature, num_targets, resolve_bases, seeds_of, stacked_target
+from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
 from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
@@ -93,7 +93,7 @@ def sample_many(
         if base is None:
             families = searched(target, data, seed, target_error or TARGET_ERROR, precision, reporter)
         else:
-            families = [given(target, data, base, size, precision)]
+            families = [Family(np.arange(number), paths_from(base, target, data, size, precision))]
         pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
         settings = Settings(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
@@ -116,14 +116,6 @@ class Family(NamedTuple):
         for first in range(0, len(self.targets), BLOCKS_AT_ONCE * block_size):
             own = np.arange(first, min(first + BLOCKS_AT_ONCE * block_size, len(self.targets)))
             yield own, np.resize(own, -(-len(own) // block_size) * block_size)
-
-
-def given(target: Target, data: Any, base: Any, size: int, precision: str) -> Family:
-    """All targets, with the bases that the user gave."""
-    number = len(jax.tree.leaves(data)[0])
-    groups = [np.arange(first, first + size) % number for first in range(0, number, size)]
-    bases, log_zeta, is_shared = resolve_bases(base, data, target.initial_position, groups, precision)
-    return Family(np.arange(number), Paths(Path(stacked_target(target, data), bases, log_zeta), is_shared))
 
 
 def searched(
