@@ -184,7 +184,7 @@ class _Lanes(NamedTuple):
     direction: np.ndarray
     size: np.ndarray  # of the step to be tried, in directions
     num_idle: np.ndarray
-    root: np.ndarray  # of the metric, (lane, dimension, dimension), or of size 0 for none
+    root: np.ndarray | None  # of the metric, (lane, dimension, dimension)
 
     @property
     def promise(self) -> np.ndarray:
@@ -194,10 +194,8 @@ class _Lanes(NamedTuple):
 
 def ascend(evaluate: Evaluator, ends: _Ends, number: np.ndarray, roots: np.ndarray | None, num_iterations: int) -> int:
     """These lanes go on, each in the metric R Rᵀ of its root if there are any; how many iterations that took."""
-    root = np.zeros((len(number), 0, 0)) if roots is None else roots
-    slope = _white(ends.gradient[number], root)
-    idle = np.zeros(len(number), int)
-    lanes = _Lanes(number, slope, Pairs.none(*slope.shape), slope, _first_size(slope, root), idle, root)
+    slope, idle = _white(ends.gradient[number], roots), np.zeros(len(number), int)
+    lanes = _Lanes(number, slope, Pairs.none(*slope.shape), slope, _first_size(slope, roots), idle, roots)
     ends.ending[number] = Ending.RAN_OUT
     for iteration in range(num_iterations):
         lanes = _staying(lanes, ends)
@@ -212,7 +210,7 @@ def ascend(evaluate: Evaluator, ends: _Ends, number: np.ndarray, roots: np.ndarr
 def _staying(lanes: _Lanes, ends: _Ends) -> _Lanes:
     """Without the lanes that have arrived or cannot go on, whose ending is noted."""
     promise = lanes.promise
-    is_known = ~lanes.pairs.is_empty | (lanes.root.size > 0)  # without units a slope of nearly 0 says nothing
+    is_known = ~lanes.pairs.is_empty | (lanes.root is not None)  # without units a slope of nearly 0 says nothing
     arrived = (promise == 0) | (is_known & (promise / 2 < LEAST_GAIN))
     hopeless = (lanes.num_idle > PATIENCE) | (lanes.size * promise < 0.1 * LEAST_GAIN)
     arrived |= hopeless & is_known & (promise / 2 < STUCK_GAIN)
@@ -225,7 +223,7 @@ def _staying(lanes: _Lanes, ends: _Ends) -> _Lanes:
 def _step(evaluate: Evaluator, ends: _Ends, lanes: _Lanes) -> _Lanes:
     """Try one step of each lane: those that rise move on, and all decide on their next."""
     step, before = lanes.size[:, None] * lanes.direction, ends.value[lanes.number]
-    position = ends.position[lanes.number] + _white(step, lanes.root.swapaxes(1, 2))
+    position = ends.position[lanes.number] + _white(step, lanes.root, is_turned=True)
     position = position.astype(ends.position.dtype)
     value, gradient = (leaf.astype(float) for leaf in evaluate(position))
     usable = np.isfinite(value) & np.isfinite(gradient).all(axis=1) & np.isfinite(position).all(axis=1)
@@ -237,10 +235,12 @@ def _step(evaluate: Evaluator, ends: _Ends, lanes: _Lanes) -> _Lanes:
     is_level = (np.abs(rise) <= noise) & (left >= -OVERSHOOT * promise)
     moved = usable & ((rise >= SUFFICIENT * lanes.size * promise) | is_level)
     ends.move(*(leaf[moved] for leaf in (lanes.number, position, value, gradient)))
+    whole, rest = lanes.size * promise, lanes.size * left
+    secant = whole / np.where(rest < whole, whole - rest, np.inf)  # to where the slope along the step would vanish
     tried = lanes._replace(
         slope=np.where(moved[:, None], slope, lanes.slope),
         num_idle=np.where(rise > noise, 0, lanes.num_idle + moved),
-        size=lanes.size * _shrink(usable, lanes.size * promise, lanes.size * left),
+        size=lanes.size * np.where(usable, np.clip(secant, LEAST_SHRINK, MOST_SHRINK), SHRINK_OFF),
     )
     return _turned(tried, lanes.slope, step, moved, is_steep=left > STEEP * promise)
 
@@ -266,18 +266,14 @@ def _turned(
     return lanes._replace(pairs=pairs, direction=direction, size=size)
 
 
-def _shrink(usable: np.ndarray, promise: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """By what to shorten a step that failed: to where the slope along it would vanish, if it does."""
-    secant = promise / np.where(left < promise, promise - left, np.inf)
-    return np.where(usable, np.clip(secant, LEAST_SHRINK, MOST_SHRINK), SHRINK_OFF)
-
-
-def _first_size(slope: np.ndarray, root: np.ndarray) -> np.ndarray:
+def _first_size(slope: np.ndarray, root: np.ndarray | None) -> np.ndarray:
     """In a metric, all of the slope: Newton's step. Without, as far as promises a nat, whatever the units."""
     squares = np.sum(slope**2, axis=1)
-    return np.ones(len(slope)) if root.size else FIRST_GAIN / np.maximum(squares, 1e-300)
+    return FIRST_GAIN / np.maximum(squares, 1e-300) if root is None else np.ones(len(slope))
 
 
-def _white(rows: np.ndarray, root: np.ndarray) -> np.ndarray:
-    """Each row times its root, if there are any."""
-    return (rows[:, None] @ root)[:, 0] if root.size else rows
+def _white(rows: np.ndarray, root: np.ndarray | None, *, is_turned: bool = False) -> np.ndarray:
+    """Each row times its root, if there are any; or times that transposed."""
+    if root is None:
+        return rows
+    return (rows[:, None] @ (root.swapaxes(1, 2) if is_turned else root))[:, 0]

@@ -92,11 +92,9 @@ class StudentMixture(NamedTuple):
 
     def base(self, like: Any) -> Mixture | StudentT | Gaussian:
         """As a base on PyTrees like this one: of Gaussians if all are; a single component is no mixture."""
-        means = [unravelled(mean, like) for mean in self.mean]
+        each = self.students(like)
         if np.isinf(self.degrees).all():
-            each = [Gaussian(mean, scale).prepared() for mean, scale in zip(means, self.scale, strict=True)]
-        else:
-            each = self.students(like)
+            each = [Gaussian(one.mean, one.scale_tril).prepared() for one in each]
         return each[0] if len(each) == 1 else Mixture.of(each, self.log_weight)
 
     def students(self, like: Any) -> list[StudentT]:
