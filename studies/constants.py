@@ -36,9 +36,10 @@ def constants_in(path: str, source: str) -> list[Constant]:
         for node in ast.walk(outer.value)
     }
     for node in ast.walk(tree):
-        is_number = isinstance(node, ast.Constant) and type(node.value) in (int, float)
-        if is_number and id(node) not in skipped and abs(node.value) not in PLAIN:
-            found.append(Constant(path, node.lineno, names.get(id(node), ""), node.value))
+        value = node.value if isinstance(node, ast.Constant) else None
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if isinstance(node, ast.Constant) and is_number and id(node) not in skipped and abs(value) not in PLAIN:
+            found.append(Constant(path, node.lineno, names.get(id(node), ""), value))
     return found
 
 

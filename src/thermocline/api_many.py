@@ -17,7 +17,7 @@ from thermocline.checks import Check
 from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.explore import Lengths, explore_batch, go_on
-from thermocline.engine.given import check_signature, num_targets, resolve_bases, seeds_of, stacked_target
+from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
 from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
@@ -26,7 +26,7 @@ from thermocline.methods import GibbsTempering, Method, check_method, describe_m
 from thermocline.paths import Path
 from thermocline.results.assemble import run_fingerprint
 from thermocline.results.many import ManyResults
-from thermocline.results.runs import Part, Runs, Settings, lean
+from thermocline.results.runs import ManyRuns, Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, dimension
@@ -37,7 +37,6 @@ BLOCKS_AT_ONCE = 8  # go through the phases of a run together
 NUM_DRAWS = 1000  # a chain, where neither a number nor an error is asked for
 NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains of a target
 MOST_BYTES = 8e9  # of draws of the parameters, in memory
-UNUSABLE = "log density is a number"  # a check
 
 
 def sample_many(
@@ -72,7 +71,8 @@ def sample_many(
     folder, draws go to its files and are read from there when asked for; the same call resumes a run that was cut off.
     """
     chosen = GibbsTempering() if method is None else method
-    _check_method(chosen)
+    check_method(chosen)
+    _check_sized(chosen)
     fixed = NUM_DRAWS if num_draws is None and target_error is None else num_draws
     lengths = lengths_of(chosen, num_chains, num_warmup, fixed, target_error)
     check_options(seed, lengths, target_error, chunk_size)
@@ -84,12 +84,16 @@ def sample_many(
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
         check_signature(replace(target, data=at(data, 0)))
-        row = num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
-        _check_memory(positions and checkpoint is None, number * row)
+        num_bytes = number * num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
+        if positions and checkpoint is None and num_bytes > MOST_BYTES:
+            raise ThermoclineError(
+                f"the draws of the parameters would take {num_bytes / 1e9:.0f} GB; pass positions=False to keep only "
+                "their weights, draw less, or call sample_many on a part of the data at a time."
+            )
         if base is None:
             families = searched(target, data, seed, target_error or TARGET_ERROR, precision, reporter)
         else:
-            families = [given(target, data, base, size, precision)]
+            families = [Family(np.arange(number), paths_from(base, target, data, size, precision))]
         pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
         settings = Settings(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
@@ -112,14 +116,6 @@ class Family(NamedTuple):
         for first in range(0, len(self.targets), BLOCKS_AT_ONCE * block_size):
             own = np.arange(first, min(first + BLOCKS_AT_ONCE * block_size, len(self.targets)))
             yield own, np.resize(own, -(-len(own) // block_size) * block_size)
-
-
-def given(target: Target, data: Any, base: Any, size: int, precision: str) -> Family:
-    """All targets, with the bases that the user gave."""
-    number = len(jax.tree.leaves(data)[0])
-    groups = [np.arange(first, first + size) % number for first in range(0, number, size)]
-    bases, log_zeta, is_shared = resolve_bases(base, data, target.initial_position, groups, precision)
-    return Family(np.arange(number), Paths(Path(stacked_target(target, data), bases, log_zeta), is_shared))
 
 
 def searched(
@@ -149,7 +145,7 @@ def run_families(
     reporter: Reporter,
 ) -> ManyResults:
     """Some blocks after others, so that no more than these hold what runs need while they go on."""
-    parts, known_checks = [], {}
+    parts, checks = [], {}
 
     def stored(paths: Paths) -> Checkpoint | None:
         if checkpoint is None:
@@ -164,10 +160,14 @@ def run_families(
             paths = family.paths.take(rows)
             explored = explore_batch(settings.seed, seeds, paths, settings.method, lengths, pace, reporter, stored)
             part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
-            note_unusable(part, known_checks)
-            parts.append(part if settings.has_positions else _checked(part, settings, known_checks))
+            if not settings.has_positions:  # they are dropped once the checks that need them are made
+                runs = Runs.of([part], settings._replace(has_positions=True))
+                usable = part.targets[runs.known.is_usable[part.targets]].tolist()
+                checks |= {target: runs.result(target, is_for_checks=True).checks for target in usable}
+                part = lean(part)
+            parts.append(part)
     runs = Runs.of(parts, settings)
-    return ManyResults(runs, np.arange(len(runs.places)), known_checks)
+    return ManyResults(runs, np.arange(len(runs.places)), checks | unusable(runs))
 
 
 def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> ManyResults:
@@ -185,16 +185,15 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
             explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
             part = part._replace(explored=explored)
             parts.append(part if settings.has_positions else lean(part))
-    known = {i: checks for i, checks in results.known_checks.items() if checks[0].name == UNUSABLE}
-    return ManyResults(Runs.of(parts, settings), results.index, known)
+    runs = Runs.of(parts, settings)
+    return ManyResults(runs, results.index, unusable(runs))
 
 
-def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> None:
-    """Targets whose density is no number get a check that says so: the others go on."""
-    rows = zip(part.targets, part.explored.num_bad, part.explored.support, strict=False)
-    for index, num_bad, (num_inside, _) in rows:
-        if num_bad == 0 and num_inside > 0:
-            continue
+def unusable(runs: ManyRuns) -> dict[int, tuple[Check, ...]]:
+    """A check that says so for each target whose density is no number: the others go on."""
+    found = {}
+    for index in np.flatnonzero(~runs.known.is_usable).tolist():
+        num_bad = runs.known.num_bad[index]
         why = (
             f"NaN or +inf, less the base's, at {num_bad} of {NUM_BASE_DRAWS} draws of its base; look at its datum, "
             "return -inf off the support, and check that the base has a density where it draws."
@@ -202,21 +201,13 @@ def note_unusable(part: Part, known_checks: dict[int, tuple[Check, ...]]) -> Non
             else f"-inf at all {NUM_BASE_DRAWS} draws of its base; give a base that covers the target's support."
         )
         advice = f"target {index}: log density is {why}"
-        known_checks[int(index)] = (Check(UNUSABLE, np.nan, 0.0, "failed", advice),)
-
-
-def _checked(part: Part, settings: Settings, known_checks: dict[int, tuple[Check, ...]]) -> Part:
-    """Without draws of the parameters, once the checks that need them are made."""
-    runs = Runs.of([part], settings._replace(has_positions=True))
-    for target in part.targets:
-        if int(target) not in known_checks:
-            known_checks[int(target)] = runs.result(int(target), is_for_checks=True).checks
-    return lean(part)
+        found[index] = (Check("log density is a number", np.nan, 0.0, "failed", advice),)
+    return found
 
 
 def _warn_of_unusable(results: ManyResults) -> None:
     """Warn of targets that could not be sampled; raise when none could."""
-    reasons = [check.advice for checks in results.known_checks.values() for check in checks if check.name == UNUSABLE]
+    reasons = [check.advice for (check,) in unusable(results.runs).values()]
     if len(reasons) == len(results):
         raise ThermoclineError(f"no target can be sampled; {reasons[0]}")
     if reasons:
@@ -229,9 +220,8 @@ def _warn_of_unusable(results: ManyResults) -> None:
         )
 
 
-def _check_method(method: Method) -> None:
+def _check_sized(method: Method) -> None:
     """Programs have one shape for all targets."""
-    check_method(method)
     if not method.is_sized:
         raise ThermoclineError(
             f"sample_many cannot run {type(method).__name__} of a size that each target finds for itself: all have "
@@ -246,11 +236,3 @@ def group_size_for(group_size: int | None) -> int:
     if not (isinstance(group_size, int | np.integer) and group_size >= 1):
         raise ThermoclineError(f"group_size is {group_size!r}; give a positive number of targets, or None.")
     return int(group_size)
-
-
-def _check_memory(positions: bool, num_bytes: int) -> None:
-    if positions and num_bytes > MOST_BYTES:
-        raise ThermoclineError(
-            f"the draws of the parameters would take {num_bytes / 1e9:.0f} GB; pass positions=False to keep only their "
-            "weights, draw less, or call sample_many on a part of the data at a time."
-        )

@@ -14,9 +14,9 @@ import pytest
 import thermocline as tc
 from tests.engine.test_loop import python
 from tests.test_sample_many import TARGET, assert_same, data_of, encoder, run
-from thermocline.api_many import given
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch
+from thermocline.engine.given import paths_from
 from thermocline.engine.plan import Pace, lengths_of
 from thermocline.engine.program import in_process
 from thermocline.engine.progress import Silent
@@ -82,7 +82,7 @@ def explored(places, seeds, *, runner=in_process, size=4, method=None):
     with computing_in("float64"):
         data = {name: np.asarray(leaf)[places] for name, leaf in data_of().items()}
         target = replace(TARGET, initial_position=to_numpy(TARGET.initial_position))
-        paths = given(target, data, encoder, size, "float64").paths
+        paths = paths_from(encoder, target, data, size, "float64")
         chosen = tc.GibbsTempering() if method is None else method
         lengths, pace = lengths_of(chosen, 4, 40, 30, None), Pace(size, 64)
         return explore_batch(

@@ -6,7 +6,7 @@ import pytest
 
 import thermocline as tc
 from thermocline.bases import Mixture
-from thermocline.fits.mixture import fit_mixture
+from thermocline.fits.student_mixture import fit_mixture
 
 WEIGHTS = np.array([0.5, 0.3, 0.2])
 MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-2.0, 7.0]])

@@ -10,8 +10,7 @@ import thermocline as tc
 from tests.problems import mixture
 from thermocline.bases import Mixture
 from thermocline.bases.student import StudentT
-from thermocline.fits.moments import fit_moments, shrunk
-from thermocline.fits.weighted import weighted_moments
+from thermocline.fits.moments import fit_moments, shrunk, weighted_moments
 from thermocline.records import Estimate
 
 COVARIANCE = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])

@@ -7,6 +7,7 @@ from jax.scipy.stats import norm
 
 import thermocline as tc
 from tests.problems import gaussian, gaussian_log_density, mixture, mixture_log_density
+from thermocline.engine.batch import at
 from thermocline.evaluator import Evaluator
 from thermocline.fits.lbfgs import Path, maximise
 from thermocline.fits.pathfinder import MOST_POINTS, fit_pathfinder, gaussians_along
@@ -37,10 +38,11 @@ def test_along_a_path_the_mean_is_where_newton_leads_and_the_covariance_grows_ex
     position = np.concatenate([np.ones((1, 4)), 1 + np.cumsum(steps, axis=0)])
     found = gaussians_along(Path(position, *evaluate(position)))
     np.testing.assert_allclose(found.mean[-1], problem.target.data["mean"], atol=1e-8)
-    root = found.chosen(np.array([-1])).scaled(np.eye(4)[None])[0]
+    root = at(found, np.array([-1])).scaled(np.eye(4)[None])[0]
     np.testing.assert_allclose(root.T @ root, covariance, atol=1e-8)
     assert found.log_determinant[-1] == pytest.approx(0.5 * np.linalg.slogdet(covariance)[1])
-    values, errors = found.elbos(evaluate, np.random.default_rng(0).normal(size=(5, 64, 4)), penalty=0.0)
+    elbos = found.elbos(evaluate, np.random.default_rng(0).normal(size=(5, 64, 4)), penalty=0.0)
+    values, errors = elbos.value, elbos.standard_error
     assert values[-1] == pytest.approx(problem.log_evidence, abs=1e-8)
     assert np.all(values[:-1] < problem.log_evidence + 4 * errors[:-1])
 
@@ -52,7 +54,7 @@ def test_units_change_nothing_but_where_the_diagonal_begins():
     path = maximise(evaluate, np.array([[2.0, -1.0, 3.0]]), keep_paths=True).path[0]
     units = np.array([[1.0, 0.0, 0.0], [0.5, 2.0, 0.0], [0.0, -1.0, 0.1]])
     found = gaussians_along(path, units)
-    first = found.chosen(np.array([0])).scaled(np.eye(3)[None])[0]
+    first = at(found, np.array([0])).scaled(np.eye(3)[None])[0]
     by_slope = units / (path.gradient[0] @ units)
     np.testing.assert_allclose(first.T @ first, by_slope @ by_slope.T, atol=1e-12)
     assert found.log_determinant[0] == pytest.approx(np.linalg.slogdet(by_slope)[1])

@@ -10,7 +10,7 @@ from tests.problems import bimodal, gaussian
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import fit_advi
 from thermocline.fits.gaussian_ascent import Normal
-from thermocline.fits.renyi import Evaluated, bound_of, fit_renyi, weighted_draws, weighted_score
+from thermocline.fits.renyi import bound_of, drawn, fit_renyi, weighted_draws, weighted_score
 
 GRID = np.linspace(-60.0, 60.0, 20_001)
 STEP = GRID[1] - GRID[0]
@@ -61,7 +61,7 @@ def test_the_bound_is_estimated_without_bias_by_several_proposals(order):
     normal = Normal(np.array([-2.0]), np.array([7.0]))
     anchors = Normal(np.array([8.0]), np.array([2.0])), Normal(np.array([8.0]), np.array([8.0]))
     evaluate, noise = Evaluator(bimodal().target), np.random.default_rng(0).normal(size=(3, 20_000, 1))
-    there = Evaluated.of(evaluate, anchors, noise[1:])
+    there = drawn(evaluate, anchors, noise[1:])
     log_weights, own_noise = weighted_draws(evaluate, anchors, order, normal, noise[0], there)
     bound = bound_of(log_weights, order)
     error = np.std(bound.influence) / np.sqrt(log_weights.size)

@@ -8,10 +8,10 @@ from thermocline.auto.local_mixture import fit_local_mixture
 from thermocline.bases import BaseFit
 from thermocline.fits.advi import fit_advi
 from thermocline.fits.laplace import fit_laplace
-from thermocline.fits.mixture import fit_mixture
 from thermocline.fits.moments import fit_moments
 from thermocline.fits.pathfinder import fit_pathfinder
 from thermocline.fits.renyi import fit_renyi
+from thermocline.fits.student_mixture import fit_mixture
 
 FITS: dict[str, Callable[..., BaseFit]] = {  # of a target
     "auto": fit_auto,

@@ -6,10 +6,8 @@ from thermocline.auto.design import FIRST_DEGREES, Designer
 from thermocline.bases import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Reporter
-from thermocline.fits.clusters import cluster
-from thermocline.fits.mixture import clustered
 from thermocline.fits.pool import Pool
-from thermocline.fits.student_mixture import StudentMixture, em_fit_student
+from thermocline.fits.student_mixture import StudentMixture, cluster, clustered, em_fit_student
 from thermocline.methods import GibbsTempering
 from thermocline.paths.laws import log_masses
 from thermocline.records import WeightedDraws

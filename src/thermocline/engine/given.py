@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import Base, BaseFit, check_base
-from thermocline.engine.batch import at
+from thermocline.engine.batch import Paths, at
+from thermocline.paths import Path
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, to_numpy
 from thermocline.target import Target, check_position, named_leaves
@@ -43,30 +44,29 @@ def prepared(base: Any, *namespace: Any) -> Any:
     return base.prepared(*namespace) if hasattr(base, "prepared") else base
 
 
-class Bases(NamedTuple):
-    """The bases of all targets, stacked unless shared, and log zeta of each; NaN where nobody knows it."""
+def paths_from(base: Any, target: Target, data: Any, size: int, precision: str) -> Paths:
+    """The path of every target, from whatever base the user gave.
 
-    base: Any
-    log_zeta: Any
-    is_shared: bool
-
-
-def resolve_bases(base: Any, data: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
-    """Whatever the user gave; a function of the datum is computed, a group at a time, as width changes rounding."""
+    A function of the datum is computed for `size` of them at a time, as width changes rounding.
+    """
+    position, number = target.initial_position, len(jax.tree.leaves(data)[0])
     if not callable(base) or hasattr(base, "log_density"):
-        return _stacked_or_shared(base, position, groups, precision)
+        bases, log_zeta, is_shared = _stacked_or_shared(base, position, number, size, precision)
+    else:
 
-    def of_datum(datum: Any) -> tuple[Any, jax.Array]:
-        fit = as_fit(base(datum))
-        return prepared(fit.base, jnp), jnp.asarray(fit.log_zeta, precision)
+        def of_datum(datum: Any) -> tuple[Any, jax.Array]:
+            fit = as_fit(base(datum))
+            return prepared(fit.base, jnp), jnp.asarray(fit.log_zeta, precision)
 
-    check_encoder(of_datum, at(data, 0), position)
-    return Bases(*in_groups(of_datum, data, groups, precision), is_shared=False)
+        check_encoder(of_datum, at(data, 0), position)
+        (bases, log_zeta), is_shared = in_groups(of_datum, data, size, precision), False
+    return Paths(Path(stacked_target(target, data), bases, log_zeta), is_shared)
 
 
-def in_groups(function: Callable[[Any], Any], stacked: Any, groups: list[np.ndarray], precision: str) -> Any:
-    """The function of every target's part of a tree."""
+def in_groups(function: Callable[[Any], Any], stacked: Any, size: int, precision: str) -> Any:
+    """The function of every target's part of a tree; the first fill up the last group."""
     program, number = jax.jit(jax.vmap(function)), len(jax.tree.leaves(stacked)[0])
+    groups = [np.arange(first, first + size) % number for first in range(0, number, size)]
     parts = [to_numpy(cast(program(at(stacked, group)), precision)) for group in groups]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:number], *parts)
 
@@ -96,9 +96,12 @@ def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, 
         ) from error
 
 
-def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], precision: str) -> Bases:
-    """One base for all, or one whose leaves have a leading axis over targets: the shape of its draws tells which."""
-    fit, number = as_fit(base), 1 + max(int(group.max()) for group in groups)
+def _stacked_or_shared(base: Any, position: Any, number: int, size: int, precision: str) -> tuple[Any, Any, bool]:
+    """One base for all, or one whose leaves have a leading axis over targets: the shape of its draws tells which.
+
+    With log zeta of each, NaN where nobody knows it.
+    """
+    fit = as_fit(base)
     if not hasattr(fit.base, "log_density"):
         raise ThermoclineError(
             f"base is {fit.base!r}, which has no `log_density`; give a function of the datum that returns a base, a "
@@ -112,7 +115,7 @@ def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], preci
     log_zeta = np.broadcast_to(log_zeta, (number,))
     try:
         check_base(density, position)
-        return Bases(to_numpy(prepared(density, jnp)), log_zeta, is_shared=True)
+        return to_numpy(prepared(density, jnp)), log_zeta, True
     except ThermoclineError as error:
         lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(density)}
         if lengths != {(number,)}:
@@ -124,30 +127,27 @@ def _stacked_or_shared(base: Any, position: Any, groups: list[np.ndarray], preci
         check_base(at(density, 0), position)
     except ThermoclineError as error:
         raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
-    return Bases(in_groups(lambda one: prepared(one, jnp), density, groups, precision), log_zeta, is_shared=False)
+    return in_groups(lambda one: prepared(one, jnp), density, size, precision), log_zeta, False
 
 
 def num_targets(data: Any) -> int:
     """The length of the leading axis that all leaves share."""
     leaves = named_leaves(data)
-    if not leaves:
-        raise ThermoclineError("the data hold no arrays; give a PyTree whose leaves have a leading axis over targets.")
     for name, leaf in leaves.items():
         if np.ndim(leaf) == 0:
             raise ThermoclineError(
                 f"data {name} is a single number, without a leading axis over targets; repeat it for every target, "
                 "or let log_density hold what all of them share."
             )
-    lengths = {name: np.shape(leaf)[0] for name, leaf in leaves.items()}
+    lengths = {name: len(leaf) for name, leaf in leaves.items()}
     if len(set(lengths.values())) > 1:
         described = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise ThermoclineError(
             f"data have leading axes of different lengths ({described}): one datum a target is needed."
         )
-    number = next(iter(lengths.values()))
-    if number == 0:
-        raise ThermoclineError("the data are empty: their leading axis, over targets, has length 0.")
-    return number
+    if not any(lengths.values()):
+        raise ThermoclineError("the data are empty; give a PyTree whose leaves have a leading axis over targets.")
+    return max(lengths.values())
 
 
 def check_signature(target: Target) -> None:

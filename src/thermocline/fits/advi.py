@@ -1,16 +1,14 @@
 """Automatic differentiation variational inference: the Gaussian of largest ELBO."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.bases.base import BaseFit
-from thermocline.bases.gaussian import Gaussian
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.gaussian_ascent import Ascent, Height, Move, Normal, ascend
-from thermocline.support.precision import cast, computing_in
+from thermocline.support.flat import ravelled
 from thermocline.target import Target
 
 STREAM = 0xAD71  # of random numbers, beside the seed
@@ -18,14 +16,6 @@ NUM_FIXED = 256  # draws that compare one block with another
 NUM_FRESH = 4096  # draws of the final estimate of the ELBO
 FIRST_SCALES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 LARGEST_RESIDUAL = 10.0  # of a draw, root mean square over coordinates: bounds what one draw can do to a step
-
-
-class Approximation(NamedTuple):
-    """Where the ascent ended, with the ELBO there as fresh draws estimate it."""
-
-    ascent: Ascent
-    elbo: float
-    standard_error: float
 
 
 def fit_advi(
@@ -45,16 +35,11 @@ def fit_advi(
     is the ELBO: a lower bound of log Z, but for the error of the 4096 fresh draws that estimate it.
     """
     evaluate = checked_evaluator(target, precision)
-    start = evaluate.initial_position
-    if initial is not None:
-        with computing_in(precision):
-            start = np.asarray(ravel_pytree(cast(initial, precision))[0])
+    start = evaluate.initial_position if initial is None else ravelled(initial).astype(precision)
     generator = np.random.default_rng([seed, STREAM])
-    fitted = advi(generator, evaluate, start, full_rank=full_rank, num_draws=num_draws, most_steps=most_steps)
-    normal = fitted.ascent.normal
-    base = Gaussian(evaluate.unravel(normal.mean), normal.scale.astype(precision))
-    trace = fitted.ascent.trace
-    return BaseFit(base, fitted.elbo, evaluate.num_rows, "lower bound", trace, notes=_notes(fitted))
+    ascent, reached = advi(generator, evaluate, start, full_rank=full_rank, num_draws=num_draws, most_steps=most_steps)
+    kind = "full rank" if full_rank else "independent coordinates"
+    return ascent.base_fit(evaluate, reached, "lower bound", f"ADVI with {kind} reached an ELBO of")
 
 
 def advi(
@@ -65,8 +50,11 @@ def advi(
     full_rank: bool = False,
     num_draws: int = 16,
     most_steps: int = 10_000,
-) -> Approximation:
-    """ADVI from one ravelled position: it starts there with the scale, of a few, that has the largest ELBO."""
+) -> tuple[Ascent, Height]:
+    """ADVI from one ravelled position, and the ELBO that it reached by fresh draws.
+
+    It starts there with the scale, of a few, that has the largest ELBO.
+    """
     fixed = generator.normal(size=(NUM_FIXED, position.size))
 
     def height(normal: Normal) -> Height:
@@ -78,8 +66,7 @@ def advi(
     direction = partial(elbo_gradient, generator, evaluate, num_draws)
     ascent = ascend(start, direction, height, most_steps=most_steps)
     fresh = generator.normal(size=(NUM_FRESH, position.size))
-    reached = elbo(log_ratios(evaluate, ascent.normal, fresh))
-    return Approximation(ascent, float(reached.value), float(np.std(reached.influence) / NUM_FRESH**0.5))
+    return ascent, elbo(log_ratios(evaluate, ascent.normal, fresh))
 
 
 def log_ratios(evaluate: Evaluator, normal: Normal, noise: np.ndarray) -> np.ndarray:
@@ -91,14 +78,13 @@ def elbo(log_ratios: np.ndarray, *, penalty: float = 0.0) -> Height:
     """The ELBO of the Gaussian cut to the target's support: mean log ratio there, plus log of the share that is there.
 
     It is a lower bound of log Z too, and finite where a density ends at an edge. A penalty, times the log share,
-    keeps an ascent from spreading: cut to a box, the widest Gaussian is the best. Draws are along the last axis.
+    keeps an ascent from spreading: cut to a box, the widest Gaussian is the best.
     """
     inside = np.isfinite(log_ratios)
-    share = np.mean(inside, axis=-1)
+    share, log_ratios = np.mean(inside, axis=-1), np.where(inside, log_ratios, 0.0)
     some = np.where(share > 0, share, 1.0)
-    mean = np.mean(np.where(inside, log_ratios, 0.0), axis=-1) / some
-    centred = np.where(inside, log_ratios, 0.0) - mean[..., None] + 1 + penalty
-    influence = np.where(inside, centred, 0.0) / some[..., None]
+    mean = np.mean(log_ratios, axis=-1) / some
+    influence = np.where(inside, log_ratios - mean[..., None] + 1 + penalty, 0.0) / some[..., None]
     return Height(np.where(share > 0, mean + (1 + penalty) * np.log(some), -np.inf), influence)
 
 
@@ -117,12 +103,3 @@ def elbo_gradient(generator: np.random.Generator, evaluate: Evaluator, num_draws
     size = np.sqrt(np.mean(residuals**2, axis=1, keepdims=True))
     residuals = residuals / np.maximum(1.0, size / LARGEST_RESIDUAL) / num_draws
     return np.sum(residuals, axis=0), normal.stretch(residuals, noise)
-
-
-def _notes(fitted: Approximation) -> tuple[str, ...]:
-    kind = "full rank" if fitted.ascent.normal.scale.ndim == 2 else "independent coordinates"
-    ending = "" if fitted.ascent.has_converged else " It was still rising when the steps ran out."
-    return (
-        f"ADVI with {kind} reached an ELBO of {fitted.elbo:.3f} ± {fitted.standard_error:.3f} "
-        f"in {fitted.ascent.num_steps} steps.{ending}",
-    )

@@ -40,12 +40,6 @@ class Curvature(NamedTuple):
         roots = np.where(is_known[..., None], self.roots(), 0.0)
         return np.isfinite(np.linalg.slogdet(roots)[1])
 
-    @property
-    def bends_down(self) -> np.ndarray:
-        """Whether no direction bends up, and some bends down."""
-        values = np.where(self.is_usable[:, None], self.values, -1.0)
-        return (values > -BENT_UP * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
-
     def roots(self) -> np.ndarray:
         """Matrices R with Laplace's covariance R Rᵀ; next to no curvature is given the least that counts.
 
@@ -79,10 +73,8 @@ def curvature_at(evaluate: Evaluator, positions: np.ndarray, *, deviations: np.n
     group = int(max(CURVATURE_BYTES / (8 * dimension**2), 1))
     parts = [
         _curvature(evaluate, positions[begin : begin + group], guess[begin : begin + group])
-        for begin in range(0, number, group)
+        for begin in range(0, max(number, 1), group)
     ]
-    if not parts:
-        return Curvature(np.ones((0, dimension, dimension)), np.ones((0, dimension)))
     return Curvature(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
 
 
@@ -92,10 +84,10 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
     Directions of no curvature are let off if they have no slope: a ridge is a continuum of optima. Whatever ran
     off or stopped short is no optimum.
     """
-    usable = curvature.is_usable & np.isfinite(gradient).all(axis=1)
-    gains = np.full(len(gradient), np.inf)
-    gains[usable] = curvature.chosen(usable).gains(gradient[usable])
-    return usable & curvature.bends_down & (gains < DECREMENT)
+    values = np.where(curvature.is_usable[:, None], curvature.values, -1.0)
+    bends_down = (values > -BENT_UP * values[:, -1:]).all(axis=1) & (values[:, -1] > 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return bends_down & (curvature.gains(gradient) < DECREMENT)  # NaN where either is unknown
 
 
 def _curvature(evaluate: Evaluator, positions: np.ndarray, deviations: np.ndarray) -> Curvature:

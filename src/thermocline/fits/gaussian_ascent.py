@@ -9,6 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thermocline.bases.base import BaseFit
+from thermocline.bases.gaussian import Gaussian
+from thermocline.evaluator import Evaluator
+from thermocline.support import linear
+
 BLOCK = 100  # steps between looks at the objective
 FIRST_STEP = 0.3  # of Adam, in standard deviations
 DECAY = 1 / 3
@@ -24,7 +29,7 @@ class Normal(NamedTuple):
 
     def at(self, noise: np.ndarray) -> np.ndarray:
         """The positions that standard normal noise, one a row, becomes."""
-        return self.mean + (noise * self.scale if self.scale.ndim == 1 else noise @ self.scale.T)
+        return self.mean + linear.multiply(self.scale, noise)
 
     def noise_at(self, positions: np.ndarray) -> np.ndarray:
         """The noise that would become these positions, one a row.
@@ -36,8 +41,7 @@ class Normal(NamedTuple):
 
     def log_densities(self, noise: np.ndarray) -> np.ndarray:
         """The Gaussian's log density where noise takes it."""
-        diagonal = self.scale if self.scale.ndim == 1 else np.diagonal(self.scale)
-        constant = 0.5 * noise.shape[-1] * np.log(2 * np.pi) + np.sum(np.log(np.abs(diagonal)))
+        constant = 0.5 * noise.shape[-1] * np.log(2 * np.pi) + linear.log_determinant(self.scale, np)
         return -0.5 * np.sum(noise**2, axis=-1) - constant
 
     def whitened(self, gradients: np.ndarray) -> np.ndarray:
@@ -57,10 +61,14 @@ class Normal(NamedTuple):
 
 
 class Height(NamedTuple):
-    """The objective on draws that stay the same, and each draw's influence: their spread is its noise."""
+    """The objective on draws, along the last axis, and each draw's influence: their spread is its noise."""
 
     value: np.ndarray
     influence: np.ndarray
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        return np.std(self.influence, axis=-1) / self.influence.shape[-1] ** 0.5
 
 
 class Ascent(NamedTuple):
@@ -70,9 +78,15 @@ class Ascent(NamedTuple):
     trace: np.ndarray
     has_converged: bool
 
-    @property
-    def num_steps(self) -> int:
-        return len(self.trace) * BLOCK
+    def base_fit(self, evaluate: Evaluator, reached: Height, log_zeta_is: str, achievement: str) -> BaseFit:
+        """The Gaussian as a base, with what fresh draws say that it reached for log zeta."""
+        base = Gaussian(evaluate.unravel(self.normal.mean), self.normal.scale.astype(evaluate.precision))
+        ending = "" if self.has_converged else " It was still improving when the steps ran out."
+        notes = (
+            f"{achievement} {reached.value:.3f} ± {reached.standard_error:.3f} "
+            f"in {len(self.trace) * BLOCK} steps.{ending}",
+        )
+        return BaseFit(base, float(reached.value), evaluate.num_rows, log_zeta_is, self.trace, notes=notes)
 
 
 Move = tuple[np.ndarray, np.ndarray]  # (u, W)

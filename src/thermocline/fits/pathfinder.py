@@ -1,4 +1,4 @@
-"""Pathfinder (Zhang et al. 2022): Gaussians of the curvature that quasi-Newton ascents see, and the best by ELBO."""
+"""The best Gaussian along an ascent: Pathfinder (Zhang et al. 2022), and what serves where there is no optimum."""
 
 from typing import NamedTuple
 
@@ -6,58 +6,59 @@ import numpy as np
 
 from thermocline.bases.base import BaseFit
 from thermocline.bases.gaussian import Gaussian
+from thermocline.engine.batch import at
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import elbo
-from thermocline.fits.laplace import triangular
+from thermocline.fits.curvature import curvature_at
+from thermocline.fits.gaussian_ascent import Height
 from thermocline.fits.lbfgs import Path, maximise
-from thermocline.fits.quasi_newton import Pairs, low_rank, next_diagonal
+from thermocline.fits.quasi_newton import Pairs, low_rank, next_diagonal, times
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.linear import triangular
 from thermocline.target import Target
 
 STREAM = 0x9A7F  # of random numbers, beside the seed
-NUM_DRAWS = 64  # for the ELBO at each point of a path
+NUM_DRAWS = 64  # for the ELBO, or the score, at each point of a path
 NUM_CHOICE = 256  # for that of each path's best point, by which the best path is chosen
 NUM_FRESH = 1024  # for that which is reported
 SPREAD = 2.0  # of the starts about the initial position
 MOST_POINTS = 24  # of a path that are tried: all, or more and more sparsely
 NUM_LAST = 4  # of a path that are tried in the units of the optimum too: elsewhere these may be far off
-DRAW_BYTES = 1e8  # of draws held at once
+NUM_CURVED = 9  # points of a path without an optimum, by equal steps of the logarithm of their number
+SIZES = (0.5, 1.0, 2.0)  # of the deviations at each of these
+STEEPEST = 2.0  # slope there in a candidate's own deviations
+FLOOR = 20.0  # nats below the largest weight, of a draw that finds nothing
 
 
 class Gaussians(NamedTuple):
     """Gaussians with covariance U B Bᵀ Uᵀ for some units U, B = A^½ (I + Q (E - I) Qᵀ), on ravelled positions.
 
-    A is diagonal and Q has few columns: a draw costs no more than these. `units` is None for the identity.
+    A is diagonal and Q has few columns: a draw costs no more than these. Leading axes are over candidates.
     """
 
-    mean: np.ndarray  # (candidate, dimension)
-    deviations: np.ndarray  # (candidate, dimension): A^½
+    mean: np.ndarray
+    deviations: np.ndarray  # A^½
     columns: np.ndarray  # (candidate, dimension, rank): Q, orthonormal
     excess: np.ndarray  # (candidate, rank, rank): E - I, symmetric
-    log_determinant: np.ndarray  # (candidate,) of the scale U B
-    units: np.ndarray | None
-
-    def chosen(self, index: np.ndarray | slice) -> "Gaussians":
-        mean, deviations, columns, excess, log_determinant = (leaf[index] for leaf in self[:5])
-        return Gaussians(mean, deviations, columns, excess, log_determinant, self.units)
+    log_determinant: np.ndarray  # of the scale U B
+    units: np.ndarray | None  # the same for all; None for the identity
 
     def scaled(self, noise: np.ndarray) -> np.ndarray:
         """What standard normal noise (candidate, draw, dimension) adds to the means."""
         low = noise @ self.columns @ self.excess @ self.columns.swapaxes(1, 2)
         white = (noise + low) * self.deviations[:, None]
-        return white if self.units is None else white @ self.units.T
+        return white if self.units is None else white @ self.units.swapaxes(1, 2)
 
-    def elbos(self, evaluate: Evaluator, noise: np.ndarray, *, penalty: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """The ELBO of each by noise (candidate, draw, dimension), and its standard error."""
+    def elbos(self, evaluate: Evaluator, noise: np.ndarray, *, penalty: float = 1.0) -> Height:
+        """The ELBO of each by noise (candidate, draw, dimension)."""
         log_targets = evaluate.values(self.mean[:, None] + self.scaled(noise))
         constant = 0.5 * noise.shape[-1] * np.log(2 * np.pi) + self.log_determinant[:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # where a bad Gaussian reaches
-            found = elbo(log_targets + 0.5 * np.sum(noise**2, axis=-1) + constant, penalty=penalty)
-            return found.value, np.std(found.influence, axis=-1) / noise.shape[1] ** 0.5
+            return elbo(log_targets + 0.5 * np.sum(noise**2, axis=-1) + constant, penalty=penalty)
 
 
 def fit_pathfinder(target: Target, *, seed: int = 0, num_paths: int = 8, precision: str = "float64") -> BaseFit:
-    """The Gaussian with the best ELBO among the points of several ascents.
+    """The Gaussian with the best ELBO among the points of several ascents, by the curvature that these have seen.
 
     One ascent starts at the target's initial position, the others within 2 of it in each coordinate. The density may be
     unbounded: points too far up a spike have a low ELBO. log zeta is the ELBO by 1024 fresh draws, a lower bound.
@@ -68,53 +69,37 @@ def fit_pathfinder(target: Target, *, seed: int = 0, num_paths: int = 8, precisi
     offsets[0] = 0.0
     found = maximise(evaluate, evaluate.initial_position + offsets, keep_paths=True)
     paths = [path for path in found.path if np.isfinite(path.log_density[0])]
-    best, trace = _best_of(generator, evaluate, paths, found.metric)
-    value, error = best.elbos(evaluate, generator.normal(size=(1, NUM_FRESH, evaluate.dimension)), penalty=0.0)
-    if not np.isfinite(value[0] + trace.max()):
+    bests = [_best_of(generator, evaluate, path, found.metric) for path in paths]
+    noise = generator.normal(size=(1, NUM_CHOICE, evaluate.dimension))
+    best, trace = bests[int(np.argmax([best.elbos(evaluate, noise).value[0] for best, _ in bests]))]
+    fresh = generator.normal(size=(1, NUM_FRESH, evaluate.dimension))
+    reached = best.elbos(evaluate, fresh, penalty=0.0)
+    value, error = float(reached.value[0]), float(reached.standard_error[0])
+    if not np.isfinite(value + trace.max()):
         raise ThermoclineError(
             f"none of {num_paths} paths met a Gaussian whose draws have a density; give another `initial_position`, "
             "or use tc.fit_advi."
         )
     scale = triangular(best.scaled(np.eye(evaluate.dimension)[None])[0].T)
     base = Gaussian(evaluate.unravel(best.mean[0]), scale.astype(precision))
-    notes = f"Pathfinder's best point on {num_paths} paths has an ELBO of {value[0]:.3f} ± {error[0]:.3f}."
-    return BaseFit(base, float(value[0]), evaluate.num_rows, "lower bound", trace, notes=(notes,))
+    notes = f"Pathfinder's best point on {num_paths} paths has an ELBO of {value:.3f} ± {error:.3f}."
+    return BaseFit(base, value, evaluate.num_rows, "lower bound", trace, notes=(notes,))
 
 
 def _best_of(
-    generator: np.random.Generator, evaluate: Evaluator, paths: list[Path], units: np.ndarray | None
+    generator: np.random.Generator, evaluate: Evaluator, path: Path, units: np.ndarray | None
 ) -> tuple[Gaussians, np.ndarray]:
-    """The best Gaussian of all paths, and the ELBOs along its path; fresh draws choose among each path's best."""
-    along = [_candidates(path, units) for path in paths]
-    elbos = [[_elbos_in_parts(generator, evaluate, group) for group in groups] for groups in along]
-    bests = [_highest(groups, values) for groups, values in zip(along, elbos, strict=True)]
-    noise = generator.normal(size=(1, NUM_CHOICE, evaluate.dimension))
-    index = int(np.argmax([best.elbos(evaluate, noise)[0][0] for best in bests]))
-    return bests[index], np.concatenate(elbos[index])
+    """The best Gaussian of a path, and the ELBOs along it.
 
-
-def _candidates(path: Path, units: np.ndarray | None) -> list[Gaussians]:
-    """Those along a path in the target's coordinates, and the last few in the units of its optimum, if it has one."""
-    everywhere = gaussians_along(path)
-    return [everywhere] if units is None else [everywhere, gaussians_along(path, units).chosen(np.s_[-NUM_LAST:])]
-
-
-def _highest(groups: list[Gaussians], elbos: list[np.ndarray]) -> Gaussians:
-    """The one with the highest ELBO in any group."""
-    group = int(np.argmax([values.max() for values in elbos]))
-    return groups[group].chosen(np.argmax(elbos[group], keepdims=True))
-
-
-def _elbos_in_parts(generator: np.random.Generator, evaluate: Evaluator, gaussians: Gaussians) -> np.ndarray:
-    """ELBOs of all, a few at once where draws are large."""
-    number, dimension = gaussians.mean.shape
-    group = int(max(DRAW_BYTES / (8 * NUM_DRAWS * dimension), 1))
-    parts = []
-    for begin in range(0, number, group):
-        some = gaussians.chosen(np.arange(begin, min(begin + group, number)))
-        noise = generator.normal(size=(len(some.mean), NUM_DRAWS, dimension))
-        parts.append(some.elbos(evaluate, noise)[0])
-    return np.concatenate(parts)
+    All are tried in the target's coordinates, and the last few in the units of the optimum too, if there is one.
+    """
+    groups = [gaussians_along(path)]
+    if units is not None:
+        groups.append(at(gaussians_along(path, units), np.s_[-NUM_LAST:]))
+    noises = (generator.normal(size=(len(group.mean), NUM_DRAWS, evaluate.dimension)) for group in groups)
+    elbos = [group.elbos(evaluate, noise).value for group, noise in zip(groups, noises, strict=True)]
+    highest = int(np.argmax([values.max() for values in elbos]))
+    return at(groups[highest], np.argmax(elbos[highest], keepdims=True)), np.concatenate(elbos)
 
 
 def gaussians_along(path: Path, units: np.ndarray | None = None) -> Gaussians:
@@ -135,18 +120,13 @@ def gaussians_along(path: Path, units: np.ndarray | None = None) -> Gaussians:
             diagonal = np.where(np.isfinite(new) & (new > 0), new, diagonal)
         diagonals.append(diagonal)
         all_pairs.append(pairs)
-    kept = _thinned(len(diagonals))
+    kept, last = np.arange(len(diagonals)), len(diagonals) - 1
+    if last >= MOST_POINTS:  # later ones are closer together, or run away
+        kept = np.unique(np.round(last * np.linspace(0, 1, MOST_POINTS) ** 2).astype(int))
     pairs = Pairs(*(np.concatenate(leaves) for leaves in zip(*(all_pairs[i] for i in kept), strict=True)))
     blind = 1 / np.where(slopes[kept] == 0, 1.0, slopes[kept]) ** 2
     diagonal = np.where(pairs.is_empty[:, None], blind, np.concatenate([diagonals[i] for i in kept]))
     return _gaussians(path.position[kept], slopes[kept], diagonal, pairs, units)
-
-
-def _thinned(number: int) -> np.ndarray:
-    """Which points of a path to try: later ones are closer together, or run away."""
-    if number <= MOST_POINTS:
-        return np.arange(number)
-    return np.unique(np.round((number - 1) * np.linspace(0, 1, MOST_POINTS) ** 2).astype(int))
 
 
 def _gaussians(
@@ -162,8 +142,64 @@ def _gaussians(
     values = np.maximum(values, 1e-12 * values[:, -1:])  # positive but for rounding
     excess = (vectors * np.sqrt(values)[:, None]) @ vectors.swapaxes(1, 2) - np.eye(columns.shape[2])
     log_determinant = np.sum(np.log(deviations), axis=1) + 0.5 * np.sum(np.log(values), axis=1)
-    newton = diagonal * slope + ((core @ (factor @ slope[..., None]))[..., 0][:, None] @ factor)[:, 0]
+    newton = times(diagonal, factor, core, slope)
     if units is not None:
         log_determinant = log_determinant + np.linalg.slogdet(units)[1]
-        newton = newton @ units.T
+        newton, units = newton @ units.T, np.broadcast_to(units, (len(newton), *units.shape))
     return Gaussians(position + newton, deviations, columns, excess, log_determinant, units)
+
+
+class PathFit(NamedTuple):
+    """A Gaussian with the covariance R Rᵀ, its score, and the log of the mass that its draws found."""
+
+    location: np.ndarray
+    root: np.ndarray
+    score: float
+    log_mass: float
+
+
+def best_along(generator: np.random.Generator, evaluate: Evaluator, path: Path) -> PathFit | None:
+    """A fit where there is no optimum: the best Gaussian along an ascent that ended at an edge or ran away.
+
+    Of a few points, denser at the start and each with the curvature there, the one whose draws find the most of the
+    target; None where no draw of any is on the support.
+    """
+    last = len(path.log_density) - 1
+    points = np.unique(np.round(np.expm1(np.linspace(0, np.log1p(last), NUM_CURVED))).astype(int))
+    candidates = [fit for point in points for fit in _curved(evaluate, path.position[point], path.gradient[point])]
+    return best_of(generator, evaluate, candidates)
+
+
+def best_of(
+    generator: np.random.Generator, evaluate: Evaluator, candidates: list[tuple[np.ndarray, np.ndarray]]
+) -> PathFit | None:
+    """Of Gaussians by means and roots, the one whose draws find the most."""
+    if not candidates:
+        return None
+    mean, root = (np.stack(leaves) for leaves in zip(*candidates, strict=True))
+    noise = generator.normal(size=(len(mean), NUM_DRAWS, mean.shape[1]))
+    log_normal = -0.5 * np.sum(noise**2, axis=2) - 0.5 * mean.shape[1] * np.log(2 * np.pi)
+    log_normal -= np.linalg.slogdet(root)[1][:, None]
+    log_weight = evaluate.values(mean[:, None] + noise @ root.swapaxes(1, 2)) - log_normal
+    largest = log_weight.max(axis=1, keepdims=True)
+    floor = np.where(np.isfinite(largest), largest, np.inf) - FLOOR
+    score = np.where(np.isfinite(largest[:, 0]), np.mean(np.maximum(log_weight, floor), axis=1), -np.inf)
+    best = int(np.argmax(score))
+    log_mass = float(np.logaddexp.reduce(log_weight[best]) - np.log(NUM_DRAWS))
+    return PathFit(mean[best], root[best], float(score[best]), log_mass) if np.isfinite(score[best]) else None
+
+
+def _curved(evaluate: Evaluator, position: np.ndarray, gradient: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Means and roots of a few sizes at one point, moved up the slope by half of what the curvature promises.
+
+    Where the density is steeper than it is curved, the slope gives the scale.
+    """
+    curvature = curvature_at(evaluate, position[None])
+    found = []
+    for size in SIZES if curvature.is_usable[0] else ():
+        root = size * curvature.roots()[0]
+        root = root * np.minimum(1.0, STEEPEST / np.maximum(np.abs(gradient @ root), 1e-300))
+        shift = 0.5 * np.clip(gradient @ root, -STEEPEST, STEEPEST)
+        if np.isfinite(root).all() and np.linalg.slogdet(root)[0] != 0:
+            found.append((position + root @ shift, root))
+    return found

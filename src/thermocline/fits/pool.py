@@ -31,9 +31,7 @@ class Pool(NamedTuple):
     def empty(cls, dimension: int) -> "Pool":
         return cls(np.zeros((0, dimension)), np.zeros(0), np.zeros(0), np.zeros(0), ())
 
-    def joined_by(
-        self, position: np.ndarray, log_target: np.ndarray, number: float, log_density: LogDensity
-    ) -> "Pool":
+    def joined_by(self, position: np.ndarray, log_target: np.ndarray, number: float, log_density: LogDensity) -> "Pool":
         """With draws of one more proposal, which counts for so many independent ones."""
         proposals = (*self.proposals, (number, log_density))
         old = np.logaddexp(self.log_proposal, np.log(number) + log_density(self.position, self.log_target))

@@ -29,12 +29,15 @@ class Pairs(NamedTuple):
 
     def with_one(self, step: np.ndarray, before: np.ndarray, after: np.ndarray) -> tuple["Pairs", np.ndarray]:
         """With the pair of a step and the gradients at its ends, for each lane; and where it was worth having."""
-        product, is_sound = _soundness(step, before, after)
+        fall = before - after
+        product, lengths = np.sum(step * fall, axis=1), (np.linalg.norm(step, axis=1), np.linalg.norm(fall, axis=1))
+        rounding = ROUNDING * np.finfo(before.dtype).eps * np.maximum(np.abs(before), np.abs(after)).max(axis=1)
+        is_sound = (product > LEAST_COSINE * lengths[0] * lengths[1]) & np.isfinite(product)
+        is_sound &= (lengths[0] > 0) & (lengths[1] > rounding)  # it bends down by more than rounding could
         scale = 1 / np.sqrt(np.where(is_sound, product, 1.0))[:, None]
-        new = step * scale, (before - after) * scale
         kept = [
-            np.where(is_sound[:, None, None], np.concatenate([old[:, 1:], one[:, None]], axis=1), old)
-            for old, one in zip(self, new, strict=True)
+            np.where(is_sound[:, None, None], np.concatenate([old[:, 1:], (new * scale)[:, None]], axis=1), old)
+            for old, new in zip(self, (step, fall), strict=True)
         ]
         return Pairs(*kept), is_sound
 
@@ -46,9 +49,7 @@ class Pairs(NamedTuple):
         """The inverse Hessian times a gradient for each lane, from 1/|y|² of the last pair, or from 1 without any."""
         last = np.sum(self.falls[:, -1] ** 2, axis=1)
         diagonal = np.broadcast_to(1 / np.where(last > 0, last, 1.0)[:, None], gradient.shape)
-        factor, core = low_rank(diagonal, self)
-        along = (core @ (factor @ gradient[..., None]))[..., 0]
-        return diagonal * gradient + (along[:, None] @ factor)[:, 0]
+        return times(diagonal, *low_rank(diagonal, self), gradient)
 
 
 def low_rank(diagonal: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray]:
@@ -62,10 +63,13 @@ def low_rank(diagonal: np.ndarray, pairs: Pairs) -> tuple[np.ndarray, np.ndarray
     inverse = np.linalg.inv(np.triu(pairs.steps @ pairs.falls.swapaxes(1, 2), 1) + identity)
     transposed = inverse.swapaxes(1, 2)
     corner = transposed @ (identity + pairs.falls @ scaled.swapaxes(1, 2)) @ inverse
-    core = np.concatenate(
-        [np.concatenate([corner, -transposed], axis=2), np.concatenate([-inverse, 0 * inverse], axis=2)], axis=1
-    )
-    return np.concatenate([pairs.steps, scaled], axis=1), core
+    return np.concatenate([pairs.steps, scaled], axis=1), np.block([[corner, -transposed], [-inverse, 0 * inverse]])
+
+
+def times(diagonal: np.ndarray, factor: np.ndarray, core: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    r"""$A + F^\top C F$ times a row for each lane."""
+    along = (core @ (factor @ rows[..., None]))[..., 0]
+    return diagonal * rows + (along[:, None] @ factor)[:, 0]
 
 
 def next_diagonal(diagonal: np.ndarray, step: np.ndarray, fall: np.ndarray) -> np.ndarray:
@@ -76,11 +80,3 @@ def next_diagonal(diagonal: np.ndarray, step: np.ndarray, fall: np.ndarray) -> n
     along_fall = np.sum(diagonal * fall**2, axis=-1, keepdims=True)
     along_step = np.sum(step**2 / diagonal, axis=-1, keepdims=True)
     return 1 / (along_fall / diagonal + fall**2 - along_fall / along_step * (step / diagonal) ** 2)
-
-
-def _soundness(step: np.ndarray, before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """s·y, and whether it bends down by more than rounding could."""
-    product, length = np.sum(step * (before - after), axis=1), np.linalg.norm(step, axis=1)
-    fall = np.linalg.norm(before - after, axis=1)
-    rounding = ROUNDING * np.finfo(before.dtype).eps * np.maximum(np.abs(before), np.abs(after)).max(axis=1)
-    return product, (product > LEAST_COSINE * length * fall) & (fall > rounding) & (length > 0) & np.isfinite(product)

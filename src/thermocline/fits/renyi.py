@@ -7,12 +7,10 @@ $\chi^2$ for n = 2.
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
 from thermocline.bases.base import BaseFit
-from thermocline.bases.gaussian import Gaussian
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import STREAM as ADVI_STREAM
 from thermocline.fits.advi import advi
@@ -51,83 +49,56 @@ def fit_renyi(
             f"order is {order}; give one above 1 (2 is chi-squared) or between 0 and 1. Order 0 is fit_advi; "
             "order 1, KL(target ‖ base), asks for the target's moments: fit_moments on draws."
         )
-    evaluate = checked_evaluator(target, precision)
-    first = advi(np.random.default_rng([seed, ADVI_STREAM]), evaluate, evaluate.initial_position, full_rank=full_rank)
-    generator = np.random.default_rng([seed, STREAM])
-    fitted = renyi(
-        generator, evaluate, first.ascent.normal, order=float(order), num_draws=num_draws, most_steps=most_steps
-    )
-    normal = fitted.ascent.normal
-    return BaseFit(
-        Gaussian(evaluate.unravel(normal.mean), normal.scale.astype(precision)),
-        fitted.bound,
-        evaluate.num_rows,
-        "lower bound" if order < 1 else "upper bound",
-        fitted.ascent.trace * _sign(order),
-        notes=_notes(fitted, order),
-    )
-
-
-class Covering(NamedTuple):
-    """Where the ascent ended, and the bound there by fresh draws."""
-
-    ascent: Ascent
-    bound: float
-    standard_error: float
-
-
-class Evaluated(NamedTuple):
-    """Draws with the target's log density at each; where they are from is for the caller to know."""
-
-    position: np.ndarray
-    log_density: np.ndarray
-
-    @classmethod
-    def of(cls, evaluate: Evaluator, normals: tuple[Normal, ...], noise: np.ndarray) -> "Evaluated":
-        """Where noise (normal, …, draw, dimension) takes each of the Gaussians: (…, all draws, dimension)."""
-        position = np.concatenate([normal.at(part) for normal, part in zip(normals, noise, strict=True)], axis=-2)
-        return cls(position, evaluate.values(position))
+    evaluate, side = checked_evaluator(target, precision), "lower" if order < 1 else "upper"
+    generators = [np.random.default_rng([seed, stream]) for stream in (ADVI_STREAM, STREAM)]
+    first, _ = advi(generators[0], evaluate, evaluate.initial_position, full_rank=full_rank)
+    ascent, reached = renyi(generators[1], evaluate, first.normal, float(order), num_draws, most_steps)
+    return ascent.base_fit(evaluate, reached, f"{side} bound", f"The Rényi bound of order {order:g}, {side}, reached")
 
 
 def renyi(
-    generator: np.random.Generator,
-    evaluate: Evaluator,
-    start: Normal,
-    *,
-    order: float = 2.0,
-    num_draws: int = 48,
-    most_steps: int = 5000,
-) -> Covering:
-    """The ascent from one Gaussian on ravelled positions."""
-    anchors = start, Normal(start.mean, start.scale * WIDENING)
-    noise_of = partial(_noise, generator, start.mean.size)
+    generator: np.random.Generator, evaluate: Evaluator, start: Normal, order: float, num_draws: int, most_steps: int
+) -> tuple[Ascent, Height]:
+    """The ascent from one Gaussian on ravelled positions, and the bound that it reached by fresh draws."""
+    anchors, dimension = (start, Normal(start.mean, start.scale * WIDENING)), start.mean.size
+    sign = 1 if order < 1 else -1  # lower bounds are raised, upper bounds lowered
     weigh = partial(weighted_draws, evaluate, anchors, order)
-    fixed, fixed_there = noise_of(1, NUM_FIXED)[0], Evaluated.of(evaluate, anchors, noise_of(2, NUM_FIXED))
+    fixed = generator.normal(size=(3, NUM_FIXED, dimension))
+    fixed_there = drawn(evaluate, anchors, fixed[1:])
     stream = _anchor_draws(generator, evaluate, anchors, num_draws)
 
     def height(normal: Normal) -> Height:
-        bound = bound_of(weigh(normal, fixed, fixed_there)[0], order)
-        return Height(_sign(order) * bound.value, _sign(order) * bound.influence)
+        bound = bound_of(weigh(normal, fixed[0], fixed_there)[0], order)
+        return Height(sign * bound.value, sign * bound.influence)
 
     def direction(normal: Normal) -> Move:
-        return weighted_score(*weigh(normal, noise_of(1, num_draws)[0], next(stream)), normal)
+        return weighted_score(*weigh(normal, generator.normal(size=(num_draws, dimension)), next(stream)), normal)
 
     ascent = ascend(start, direction, height, most_steps=most_steps)
-    there = Evaluated.of(evaluate, anchors, noise_of(2, NUM_FRESH))
-    bound = bound_of(weigh(ascent.normal, noise_of(1, NUM_FRESH)[0], there)[0], order)
-    return Covering(ascent, float(bound.value), float(np.std(bound.influence) / bound.influence.size**0.5))
+    fresh = generator.normal(size=(3, NUM_FRESH, dimension))
+    reached = bound_of(weigh(ascent.normal, fresh[2], drawn(evaluate, anchors, fresh[:2]))[0], order)
+    return ascent._replace(trace=sign * ascent.trace), reached
+
+
+Drawn = tuple[np.ndarray, np.ndarray]  # positions, and the target's log density at each
+
+
+def drawn(evaluate: Evaluator, normals: tuple[Normal, ...], noise: np.ndarray) -> Drawn:
+    """Where noise (normal, …, draw, dimension) takes each of the Gaussians: (…, all draws, dimension)."""
+    position = np.concatenate([normal.at(part) for normal, part in zip(normals, noise, strict=True)], axis=-2)
+    return position, evaluate.values(position)
 
 
 def weighted_draws(
-    evaluate: Evaluator, anchors: tuple[Normal, ...], order: float, normal: Normal, noise: np.ndarray, there: Evaluated
+    evaluate: Evaluator, anchors: tuple[Normal, ...], order: float, normal: Normal, noise: np.ndarray, there: Drawn
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws of q = `normal`, and as many of each anchor: log weights whose mean is E_q[(p/q)^n], and q's noise at each.
 
     They are weighted as draws of the mixture of all proposals, so that no weight is large because one missed it.
     """
-    own = Evaluated.of(evaluate, (normal,), noise[None])
+    own = drawn(evaluate, (normal,), noise[None])
     positions, log_targets = (np.concatenate(leaves) for leaves in zip(own, there, strict=True))
-    noise = np.concatenate([noise, normal.noise_at(there.position)])
+    noise = np.concatenate([noise, normal.noise_at(there[0])])
     log_own = normal.log_densities(noise)
     log_anchors = [anchor.log_densities(anchor.noise_at(positions)) for anchor in anchors]
     log_mixture = np.logaddexp.reduce([log_own, *log_anchors]) - np.log(1 + len(anchors))
@@ -137,15 +108,11 @@ def weighted_draws(
 
 def _anchor_draws(
     generator: np.random.Generator, evaluate: Evaluator, anchors: tuple[Normal, ...], num_draws: int
-) -> Iterator[Evaluated]:
+) -> Iterator[Drawn]:
     """Draws of the anchors, a step's at a time; they do not move, so those of a block are evaluated together."""
     while True:
         noise = generator.normal(size=(len(anchors), BLOCK, num_draws, anchors[0].mean.size))
-        yield from map(Evaluated, *Evaluated.of(evaluate, anchors, noise))
-
-
-def _noise(generator: np.random.Generator, dimension: int, number: int, num_draws: int) -> np.ndarray:
-    return generator.normal(size=(number, num_draws, dimension))
+        yield from zip(*drawn(evaluate, anchors, noise), strict=True)
 
 
 def bound_of(log_weights: np.ndarray, order: float) -> Height:
@@ -166,17 +133,3 @@ def weighted_score(log_weights: np.ndarray, noise: np.ndarray, normal: Normal) -
     weights = weights / max(np.sum(weights), 1.0)
     identity = np.eye(noise.shape[1]) * has_any
     return np.sum(weights * noise, axis=0), normal.stretch(weights * noise, noise) - normal.stretch(identity, identity)
-
-
-def _sign(order: float) -> int:
-    """Lower bounds are raised, upper bounds lowered."""
-    return 1 if order < 1 else -1
-
-
-def _notes(fitted: Covering, order: float) -> tuple[str, ...]:
-    ending = "" if fitted.ascent.has_converged else " It was still improving when the steps ran out."
-    side = "lower" if order < 1 else "upper"
-    return (
-        f"The Rényi bound of order {order:g}, {side}, reached {fitted.bound:.3f} ± {fitted.standard_error:.3f} "
-        f"in {fitted.ascent.num_steps} steps.{ending}",
-    )

@@ -1,24 +1,32 @@
 """Mixtures of Student's t on ravelled positions, in NumPy: their densities, draws, and expectation maximisation.
 
-The family of the black box: a Gaussian is one of infinitely many degrees of freedom.
+The family of the black box: a Gaussian is one of infinitely many degrees of freedom. `fit_mixture` has these alone.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from thermocline.bases import Gaussian, Mixture, StudentT
+from thermocline.bases import BaseFit, Gaussian, Mixture, StudentT
+from thermocline.fits.moments import weighted_draws_of
+from thermocline.records import WeightedDraws
 from thermocline.support import special
+from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import unravelled
-from thermocline.support.linear import inverse, log_sum_exp, triangular
+from thermocline.support.linear import inverse, log_determinant, log_sum_exp, triangular
 
 DEGREES = np.array([2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, np.inf])  # to choose from
 MOST_DEGREES = 1000.0  # of a base, among others of few
-NUM_STEPS = 10
+NUM_STEPS = 10  # of the black box
 LEAST_WEIGHT = 1e-3  # of a component, so that a place once known goes on being looked at
 LEAST_SIZE = 2.0  # effective draws beyond the dimension, below which a component stays as it is
 MOST_ROWS = 4096
 JITTER = 1e-12  # of variances, against rounding
+MOST_STEPS = 200  # of `fit_mixture`
+LEAST_GAIN = 1e-5  # of the mean log density in a step, in nats, at which it ends
+LEAST_DRAWS = 2.0  # effective ones for each component
+NUM_STARTS = 4
+NUM_LLOYD = 20  # steps of k-means
 
 
 class StudentMixture(NamedTuple):
@@ -56,15 +64,15 @@ class StudentMixture(NamedTuple):
 
     def log_densities(self, rows: np.ndarray) -> np.ndarray:
         """Log of weight times density, (component, row)."""
-        return self.log_weight[:, None] + self._log_heights(self.distances(rows))
+        return self.log_densities_at(self.distances(rows))
+
+    def log_densities_at(self, distances: np.ndarray) -> np.ndarray:
+        """The same, at places of these squared distances."""
+        heights = log_student(distances, self.degrees[:, None], self.mean.shape[1])
+        return self.log_weight[:, None] + (heights - log_determinant(self.scale, np)[:, None])
 
     def log_density_of_rows(self, rows: np.ndarray) -> np.ndarray:
         return log_sum_exp(self.log_densities(rows), axis=0)
-
-    def _log_heights(self, distances: np.ndarray) -> np.ndarray:
-        degrees, dimension = self.degrees[:, None], self.mean.shape[1]
-        log_determinant = np.sum(np.log(np.diagonal(self.scale, axis1=1, axis2=2)), axis=1)[:, None]
-        return log_student(distances, degrees, dimension) - log_determinant
 
     def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
         """Exact draws, one a row."""
@@ -85,11 +93,9 @@ class StudentMixture(NamedTuple):
 
     def base(self, like: Any) -> Mixture | StudentT | Gaussian:
         """As a base on PyTrees like this one: of Gaussians if all are; a single component is no mixture."""
-        means = [unravelled(mean, like) for mean in self.mean]
+        each = self.students(like)
         if np.isinf(self.degrees).all():
-            each = [Gaussian(mean, scale).prepared() for mean, scale in zip(means, self.scale, strict=True)]
-        else:
-            each = self.students(like)
+            each = [Gaussian(one.mean, one.scale_tril).prepared() for one in each]
         return each[0] if len(each) == 1 else Mixture.of(each, self.log_weight)
 
     def students(self, like: Any) -> list[StudentT]:
@@ -130,7 +136,7 @@ def em_step(
 ) -> tuple[StudentMixture, float]:
     """One step, and the mean log density of the rows before it."""
     dimension, distances = rows.shape[1], mixture.distances(rows)
-    log_shares = mixture.log_weight[:, None] + mixture._log_heights(distances)
+    log_shares = mixture.log_densities_at(distances)
     log_total = log_sum_exp(log_shares, axis=0)
     shares = weights * np.exp(log_shares - log_total)
     mass = shares.sum(axis=1)
@@ -149,34 +155,129 @@ def em_step(
         spread = (offset.T * pulled) @ offset / mass[k]
         before = held.scale[k] @ held.scale[k].T
         spread = trust * spread + (1 - trust) * before + trust * (1 - trust) * np.outer(apart, apart)
-        factor = _cholesky(spread)
-        if factor is not None:
-            mean[k], scale[k] = trust * centre + (1 - trust) * held.mean[k], factor
+        try:
+            scale[k] = np.linalg.cholesky(spread + JITTER * np.diag(np.diag(spread)))
+        except np.linalg.LinAlgError:  # rows in a plane: it stays where it is
+            continue
+        mean[k] = trust * centre + (1 - trust) * held.mean[k]
     log_weight = np.log(np.maximum(mass, LEAST_WEIGHT))
     fitted = StudentMixture(mean, scale, degrees, log_weight - np.logaddexp.reduce(log_weight))
     return fitted, float(weights @ log_total)
 
 
-def _pull(distances: np.ndarray, degrees: float, dimension: int) -> np.ndarray:
+def _pull(distances: np.ndarray, degrees: Any, dimension: int) -> np.ndarray:
     """What a draw counts for: far out in a heavy tail it is less. One for a Gaussian."""
     return (1 + dimension / degrees) / (1 + distances / degrees)
 
 
 def _degrees(distances: np.ndarray, shares: np.ndarray, dimension: int) -> float:
     """Of a few numbers, the most likely, with the scale that suits each."""
-    scores = []
-    for degrees in DEGREES:
-        ratio = 1.0
-        for _ in range(3):  # the scale of largest likelihood for this tail, relative to the present one
-            pulled = shares * _pull(distances / ratio, degrees, dimension)
-            ratio = np.sum(pulled * distances) / (dimension * shares.sum())
-        heights = log_student(distances / ratio, degrees, dimension) - 0.5 * dimension * np.log(ratio)
-        scores.append(shares @ heights)
-    return float(DEGREES[np.argmax(scores)])
+    degrees, ratio = DEGREES[:, None], np.ones((len(DEGREES), 1))
+    for _ in range(3):  # the scale of largest likelihood for each tail, relative to the present one
+        pulled = shares * _pull(distances / ratio, degrees, dimension)
+        ratio = np.sum(pulled * distances, axis=1, keepdims=True) / (dimension * shares.sum())
+    heights = log_student(distances / ratio, degrees, dimension) - 0.5 * dimension * np.log(ratio)
+    return float(DEGREES[np.argmax(heights @ shares)])
 
 
-def _cholesky(covariance: np.ndarray) -> np.ndarray | None:
-    try:
-        return np.linalg.cholesky(covariance + JITTER * np.diag(np.diag(covariance)))
-    except np.linalg.LinAlgError:
-        return None
+def fit_mixture(
+    source: Any,
+    *,
+    seed: int = 0,
+    num_components: int = 4,
+    start: Mixture | None = None,
+    diagonal: bool = False,
+    like: Any = None,
+    log_zeta: float | None = None,
+) -> BaseFit:
+    """The mixture of Gaussians of largest likelihood for weighted draws, held a little to where it began.
+
+    `source` and `like` are as for `fit_moments`. It goes up from `start`, whose components without draws keep their
+    shape and a thousandth of the weight, or from the best of four clusterings. log zeta is what is given, else the
+    Result's log evidence, else 0: a mere placeholder. The trace has the draws' mean log density by step.
+    """
+    draws = weighted_draws_of(source, like)
+    starts = [_rows_of(start)] if start is not None else _clustered(draws, num_components, seed)
+    mixture, trace = max((_ascended(one, draws, diagonal) for one in starts), key=lambda end: end[1][-1])
+    scales = [np.diagonal(scale) if diagonal else scale for scale in mixture.scale]
+    pairs = zip(mixture.mean, scales, strict=True)
+    base = Mixture.of([Gaussian(draws.unravel(mean), scale).prepared() for mean, scale in pairs], mixture.log_weight)
+    known = draws.log_evidence if log_zeta is None else log_zeta
+    notes = f"Expectation maximisation fitted {mixture.size} Gaussians to {len(draws.weight)} draws."
+    return BaseFit(base, float(known or 0.0), trace=np.array(trace), notes=(notes,))
+
+
+def _ascended(start: StudentMixture, draws: WeightedDraws, diagonal: bool) -> tuple[StudentMixture, list[float]]:
+    """Steps until the mean log density changes no more."""
+    mixture, trace = start, []
+    while len(trace) < MOST_STEPS and not (len(trace) > 1 and abs(trace[-1] - trace[-2]) < LEAST_GAIN):
+        mixture, height = em_step(mixture, start, draws.position, draws.weight, fits_degrees=False)
+        if diagonal:
+            deviations = np.linalg.norm(mixture.scale, axis=2)
+            mixture = mixture._replace(scale=deviations[:, :, None] * np.eye(draws.position.shape[1]))
+        trace.append(height)
+    return mixture, trace
+
+
+def _rows_of(mixture: Mixture) -> StudentMixture:
+    """A user's mixture of Gaussians, on ravelled positions."""
+    used = np.isfinite(mixture.log_weights)
+    means, scales = mixture.centres()[used], np.asarray(mixture.components.scale_tril)[used]
+    roots = scales if scales.ndim == 3 else [np.diag(scale) for scale in scales]
+    return StudentMixture.of(means, roots, np.inf, np.asarray(mixture.log_weights)[used])
+
+
+def _clustered(draws: WeightedDraws, num_components: int, seed: int) -> list[StudentMixture]:
+    """Mixtures of clusters: their means and shares, and the covariance within them, pooled."""
+    if draws.num_effective < LEAST_DRAWS * num_components:
+        raise ThermoclineError(
+            f"the weights amount to {draws.num_effective:.1f} draws, too few for {num_components} components; "
+            "ask for fewer, or give more draws."
+        )
+    return [clustered(draws, cluster(draws, num_components, seed, index), np.inf) for index in range(NUM_STARTS)]
+
+
+def clustered(draws: WeightedDraws, label: np.ndarray, degrees: float) -> StudentMixture:
+    """A component for every cluster, by its mean and share, of the covariance within clusters."""
+    names, place = np.unique(label, return_inverse=True)
+    shares = draws.weight * (label == names[:, None])
+    mass = shares.sum(axis=1)
+    means = shares @ draws.position / mass[:, None]
+    within = (draws.position - means[place]).T * np.sqrt(draws.weight)
+    root = np.hstack([within, 1e-3 * np.diag(draws.position.std(axis=0))])
+    return StudentMixture.of(means, [root] * len(names), degrees, np.log(mass))
+
+
+def cluster(draws: WeightedDraws, num_clusters: int, seed: int, index: int) -> np.ndarray:
+    """The cluster of every draw, by Lloyd's steps from seeds of k-means++ (Arthur & Vassilvitskii 2007).
+
+    Distances are in standard deviations of each coordinate. `index` numbers further answers for one seed; a cluster
+    may end up empty, and its number unused.
+    """
+    generator = np.random.default_rng((seed, index))
+    mean = draws.weight @ draws.position
+    deviations = np.sqrt(draws.weight @ (draws.position - mean) ** 2)
+    points = (draws.position - mean) / np.where(deviations > 0, deviations, 1.0)
+    centres = _seeds(generator, points, draws.weight, num_clusters)
+    label = np.zeros(len(points), int)
+    for _ in range(NUM_LLOYD):
+        label = np.argmin(_distances(points, centres), axis=1)
+        shares = draws.weight * (label == np.arange(num_clusters)[:, None])
+        mass = shares.sum(axis=1, keepdims=True)
+        centres = np.where(mass > 0, shares @ points / np.where(mass > 0, mass, 1.0), centres)
+    return label
+
+
+def _seeds(generator: np.random.Generator, points: np.ndarray, weight: np.ndarray, number: int) -> np.ndarray:
+    """Draws chosen one after another, each by its squared distance from the nearest chosen before."""
+    chosen = [generator.choice(len(points), p=weight)]
+    for _ in range(number - 1):
+        chance = weight * _distances(points, points[chosen]).min(axis=1)
+        chance = chance if chance.sum() > 0 else weight
+        chosen.append(generator.choice(len(points), p=chance / chance.sum()))
+    return points[chosen]
+
+
+def _distances(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Squared, (point, centre)."""
+    return np.sum((points[:, None] - centres) ** 2, axis=2)

@@ -7,9 +7,8 @@ import numpy as np
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
 from thermocline.fits.fisher import fisher_fit
-from thermocline.fits.lbfgs import Optima, maximise
-from thermocline.fits.lock_step import Ending
-from thermocline.fits.path_fit import PathFit, best_along, scored
+from thermocline.fits.lbfgs import Ending, Optima, maximise
+from thermocline.fits.pathfinder import PathFit, best_along, best_of
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
 from thermocline.records import SearchRecord
@@ -100,7 +99,7 @@ class Search:
         """A mode where no ascent arrives: the best fit along the way, or what slopes about it make of that."""
         top = int(np.argmax(ends.log_density))
         smoothed = fisher_fit(self.generator, self.evaluate, fit.location, fit.root, NUM_FISHER)
-        fit = max([fit, *scored(self.generator, self.evaluate, [smoothed])], key=lambda fit: fit.score)
+        fit = best_of(self.generator, self.evaluate, [(fit.location, fit.root), smoothed]) or fit
         peak = peak_of(fit.location, ends.log_density[top], fit.root, "path")
         return peak._replace(log_mass=fit.log_mass, highest=ends.position[top])
 
