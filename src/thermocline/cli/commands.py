@@ -19,7 +19,7 @@ from thermocline.cli import demonstration
 from thermocline.cli.model_file import data_of, target_of
 from thermocline.engine.checkpoint import STATE
 from thermocline.methods import METHODS
-from thermocline.report import many, plain
+from thermocline.report import plain
 from thermocline.support.errors import ThermoclineError
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
@@ -207,8 +207,7 @@ def say(text: str) -> None:
 
 
 def show(result: Any, as_json: bool) -> None:
-    plainly: Any = many.as_dict if isinstance(result, tc.ManyResults) else plain.as_dict
-    print(plain.to_json(plainly(result)) if as_json else result.summary())
+    print(plain.to_json(plain.as_dict(result)) if as_json else result.summary())
 
 
 def ended_with(result: Any) -> None:

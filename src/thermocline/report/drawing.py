@@ -1,20 +1,20 @@
-"""How figures look, and how one becomes SVG inside a page."""
+"""Figures: how they look, and how one becomes SVG inside a page; models side by side."""
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from thermocline.records import Estimate
-from thermocline.report.page import Figure
+from thermocline.results.compare import Comparison
+from thermocline.support.optional import require
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
+    from markupsafe import Markup
 
 TARGET, BASE, GREY, FAINT = "#1f5f8b", "#d9822b", "#5f6c7b", "#c9d1da"
 MODES = ("#1f5f8b", "#d9822b", "#3a8f5c", "#a23b72", "#7a6bb0", "#8c6d46", "#5aa9b8", "#b8b042")
@@ -43,28 +43,25 @@ IDENTIFIER = re.compile(r'(id="|url\(#|href="#)')
 numbers = count(1)
 
 
-@contextmanager
-def drawing(width: float = WIDTH, height: float = HEIGHT) -> "Iterator[tuple[Canvas, Axes]]":
-    """A figure with one pair of axes, in our style, whatever the user's own; no window is opened."""
-    with styled():
-        from matplotlib.figure import Figure as Canvas
+class Figure(NamedTuple):
+    """A drawing as SVG, and the sentence below it; a wide one takes the whole width of the page."""
 
-        canvas = Canvas(figsize=(width, height))
-        yield canvas, canvas.add_subplot()
+    svg: "Markup"
+    caption: str
+    wide: bool = False
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Our style, and the user's again."""
-    import matplotlib
+def drawing(width: float = WIDTH, height: float = HEIGHT, **grid: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure and its axes, one pair or a grid, in our style, whatever the user's own; no window is opened."""
+    from matplotlib import figure, style
 
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
-        yield
+    with style.context(STYLE, after_reset=True):
+        canvas = figure.Figure(figsize=(width, height))
+        yield canvas, canvas.subplots(**grid)
 
 
-def figure(canvas: "Canvas", caption: str, description: str = "", *, wide: bool = False) -> Figure:
+def figure(canvas: Any, caption: str, description: str = "", *, wide: bool = False) -> Figure:
     """The drawing as a figure of the page; those who cannot see it are told the description, else the caption.
 
     Its SVG scales with the page; identifiers are made unique, for a page has many drawings.
@@ -72,26 +69,17 @@ def figure(canvas: "Canvas", caption: str, description: str = "", *, wide: bool 
     from markupsafe import Markup, escape
 
     stream = StringIO()
-    with styled():
-        canvas.savefig(stream, format="svg", metadata=NO_METADATA, transparent=True)
+    canvas.savefig(stream, format="svg", metadata=NO_METADATA, transparent=True)
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     for side in ("width", "height"):
         text = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = IDENTIFIER.sub(rf"\g<1>drawing{next(numbers)}-", text)
     label = escape(description or caption)
     return Figure(Markup(text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)), caption, wide)
 
 
-def count_on(axis: Any) -> None:
-    """Ticks at whole numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(integer=True))
-
-
-def evidences(axes: "Axes", final: Estimate, at: np.ndarray, estimates: list[Estimate]) -> Any:
+def evidences(axes: Any, final: Estimate, at: np.ndarray, estimates: list[Estimate]) -> Any:
     """Log Z with 95% intervals at some places, over a band that is the final interval; the values and their reach."""
     known = [bool(np.isfinite(e.value) and np.isfinite(e.standard_error)) for e in estimates]
     kept = [e for e, is_known in zip(estimates, known, strict=True) if is_known]
@@ -104,28 +92,42 @@ def evidences(axes: "Axes", final: Estimate, at: np.ndarray, estimates: list[Est
     return values, reach
 
 
-def without_scale(axes: "Axes", name: str) -> None:
+def without_scale(axes: Any, name: str) -> None:
     """A histogram's axes: the parameter below, and no heights."""
     axes.set(xlabel=shortened(name, 40), yticks=[])
     axes.spines["left"].set_visible(False)
 
 
-def weighted_histogram(axes: "Axes", values: np.ndarray, weights: np.ndarray | None, edges: np.ndarray, **how) -> None:
-    """A density as a filled step."""
-    height, _ = np.histogram(values, edges, weights=weights, density=True)
-    axes.fill_between(edges, np.append(height, height[-1]), step="post", linewidth=0, **how)
-
-
 def range_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[float, float]:
     """From the 0.2% to the 99.8% quantile and a little beyond: tails must not squeeze the rest."""
-    values = np.ravel(values)
-    order = np.argsort(values)
-    share = np.full(values.size, 1.0) if weights is None else np.ravel(weights)[order]
-    share = np.cumsum(share) / np.sum(share)
-    low, high = (values[order][min(np.searchsorted(share, p), values.size - 1)] for p in (0.002, 0.998))
+    weights = np.ravel(weights) if weights is not None and np.any(weights) else None
+    low, high = np.quantile(np.ravel(values), (0.002, 0.998), weights=weights, method="inverted_cdf")
     margin = 0.05 * (high - low) or max(abs(low) * 1e-3, 1e-9)
     return float(low - margin), float(high + margin)
 
 
 def shortened(name: str, longest: int = 24) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def figure_of_comparison(comparison: Comparison) -> Any:
+    """Log evidences relative to the best with 95% intervals, and probabilities of the models."""
+    require("report", "matplotlib")
+    names = comparison.ranking[::-1]
+    rows = np.arange(len(names))
+    with drawing(7.2, 1.2 + 0.32 * len(names), ncols=2, sharey=True) as (canvas, (left, right)):
+        best = comparison.log_evidences[names[-1]].value
+        for row, name in zip(rows, names, strict=True):
+            estimate = comparison.log_evidences[name]
+            low, high = estimate.interval()
+            left.plot([low - best, high - best], [row, row], color=TARGET)
+            left.plot(estimate.value - best, row, "o", color=TARGET, markersize=4.5)
+            low, high = comparison.probability_interval(name)
+            right.barh(row, comparison.probability(name).value, color=TARGET, alpha=0.35, height=0.6)
+            right.plot([low, high], [row, row], color=TARGET)
+        left.axvline(0, color=FAINT, linewidth=1, zorder=0)
+        left.set_yticks(rows, [shortened(str(name)) for name in names])
+        left.set(xlabel="log Z, less that of the best", ylim=(-0.6, len(names) - 0.4))
+        right.set(xlabel="probability of the model", xlim=(0, 1.01))
+        canvas.draw_without_rendering()
+    return canvas

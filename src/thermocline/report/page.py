@@ -3,23 +3,13 @@
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from thermocline.report.drawing import Figure
 from thermocline.report.summary import MEANING
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.tables import COLOURS
 from thermocline.support.tables import Section as Table
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
-
-class Figure(NamedTuple):
-    """A drawing as SVG, and the sentence below it; a wide one takes the whole width of the page."""
-
-    svg: "Markup"
-    caption: str
-    wide: bool = False
 
 
 class Section(NamedTuple):
@@ -30,7 +20,7 @@ class Section(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
-def write_page(result: Any, path: str | Path, sections: "dict[str, Callable[[Any], Section]]") -> Path:
+def write_page(result: Any, path: str | Path, sections: dict[str, Callable[[Any], Section]]) -> Path:
     """Write the page of a Result, or of the results of many targets, whole or not at all."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

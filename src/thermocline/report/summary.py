@@ -9,9 +9,10 @@ from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.stages import has_stages, stepping_stones, swap_rejections
 from thermocline.estimators.two_states import Pair
-from thermocline.records import Mode
+from thermocline.records import Estimate, Mode
 from thermocline.results.result import Result
-from thermocline.support.tables import Section, html_of, sections_text
+from thermocline.results.weighing import by_component
+from thermocline.support.tables import Section
 from thermocline.target import describe
 
 MOST_COMPONENTS = 20
@@ -23,20 +24,10 @@ MEANING: dict[Verdict, str] = {
 }
 
 
-def summary_text(result: Result) -> str:
-    """The summary as plain text, without colour codes, whatever the terminal."""
-    return sections_text(sections(result))
-
-
-def summary_html(result: Result) -> str:
-    """The summary as a piece of HTML that needs nothing from outside."""
-    return html_of(*sections(result))
-
-
-def sections(result: Result) -> list[Section]:
+def tables(result: Result) -> list[Section]:
     """All that the summary says, in order."""
-    tables = [answer_table(result), modes_table(result), run_table(result), parameters_table(result)]
-    return [*tables, checks_table(result.checks)]
+    of_result = (answer_table, modes_table, run_table, parameters_table)
+    return [*(table(result) for table in of_result), checks_table(result.checks)]
 
 
 def answer_table(result: Result) -> Section:
@@ -45,9 +36,7 @@ def answer_table(result: Result) -> Section:
     if estimate is None:
         why = next((check.advice for check in result.checks if check.name == "evidence"), "this method estimates none.")
         return Section("", (), [*rows, ("log Z", f"none: {why}")])
-    lower, upper = estimate.interval(0.95)
-    known = f"{estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g}"
-    rows.append(("log Z", f"{estimate}  ({known})"))
+    rows.append(("log Z", with_interval(estimate)))
     if result.is_joint:
         divergences = f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}"
         rows.append(("KL divergence", divergences))
@@ -57,6 +46,11 @@ def answer_table(result: Result) -> Section:
         trips = round_trips(result.draws)
         rows.append(("round trips", f"{trips.sum()} between base and target, {trips.min()} to {trips.max()} a chain"))
     return Section("", (), rows)
+
+
+def with_interval(estimate: Estimate, digits: int = 6) -> str:
+    lower, upper = estimate.interval(0.95)
+    return f"{estimate}  ({estimate.dof:.0f} degrees of freedom; 95% interval {lower:.{digits}g} to {upper:.{digits}g})"
 
 
 def _stages(result: Result) -> list[tuple[str, str]]:
@@ -117,7 +111,7 @@ def _by_name(numbers: dict[str, Any], form: str) -> str:
 
 def parameters_table(result: Result) -> Section:
     rows = [(name, *_described(result, pair)) for name, pair in result.components(MOST_COMPONENTS).items()]
-    left = len(component_names(result.parameters)) - len(rows)
+    left = len(by_component(result.parameters)) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
 
@@ -137,9 +131,3 @@ def checks_table(checks: tuple[Check, ...]) -> Section:
 
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4g}"
-
-
-def component_names(variables: dict[str, np.ndarray]) -> list[str]:
-    """Every number among variables with leading axes (chain, draw), as one would index it."""
-    each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
-    return [f"{name}[{','.join(map(str, place))}]" if place else name for name, place in each]

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path as FilePath
 from types import SimpleNamespace
 from typing import Any, overload
 
@@ -16,16 +15,15 @@ from thermocline.engine.prepare import log_support
 from thermocline.estimators.two_state_answers import log_evidence_of
 from thermocline.estimators.two_states import states_of
 from thermocline.records import Estimate, sum_of
+from thermocline.results.output import Output
 from thermocline.results.result import Result, known_batches
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
-from thermocline.support.optional import require
-from thermocline.support.tables import html_of, sections_text
 
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
 
 
 @dataclass(frozen=True, eq=False)
-class ManyResults:
+class ManyResults(Output):
     """The results of many targets, as a sequence: `results[i]` is the Result of target i, made when asked for.
 
     A slice, a list of indices or a mask gives the results of some of them, with their own joint evidence.
@@ -120,36 +118,6 @@ class ManyResults:
     def stacked(self, name: str) -> np.ndarray:
         """A field of all draws (target, chain, draw); targets with fewer draws than others are filled up with NaN."""
         return stacked([leaf for (leaf,) in self.runs.fields(self.index, name)])
-
-    def summary(self) -> str:
-        """The joint answer, what it rests on, and the worst targets by index, as a table for people."""
-        from thermocline.report.many import tables
-
-        return sections_text(tables(self))
-
-    def _repr_html_(self) -> str:
-        from thermocline.report.many import tables
-
-        return html_of(*tables(self))
-
-    def report(self, path: str | FilePath = "report.html") -> FilePath:
-        """Write one self-contained page for people: the joint answer, whether to trust it, the worst targets."""
-        require("report", "matplotlib", "jinja2")
-        from thermocline.report.many import write_many
-
-        return write_many(self, path)
-
-    def to_arviz(self) -> Any:
-        """The draws for ArviZ, with a leading dimension over targets."""
-        from thermocline.results.export import to_arviz
-
-        return to_arviz(self)
-
-    def save(self, path: str | FilePath) -> None:
-        """Write a netCDF file that `tc.load`, xarray and ArviZ open, with a leading dimension over targets."""
-        from thermocline.results.files import save
-
-        save(self, path)
 
     def __repr__(self) -> str:
         answer = "no evidence" if self.log_evidence is None else f"joint log Z = {self.log_evidence}"

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 import jax
@@ -20,9 +19,8 @@ from thermocline.estimators.two_states import Pair, TwoStates, pooled, states_of
 from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
-from thermocline.results.mapping import as_betas, log_prior, map_draws
-from thermocline.results.weighing import Weighing
-from thermocline.support.optional import require
+from thermocline.results.output import Output
+from thermocline.results.weighing import Weighing, as_betas, by_component, log_prior, map_draws
 from thermocline.support.precision import computing_in
 
 
@@ -37,7 +35,7 @@ class Continuation(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Output):
     """Draws of a finished run and everything that follows from them.
 
     `parameters` are the draws in the user's coordinates by name, `unconstrained` as they were sampled;
@@ -166,40 +164,10 @@ class Result:
         """Whether to trust it. "failed": do not; "suspect": look at the checks; "ok": nothing was found against it."""
         return verdict_of(self.checks)
 
-    def summary(self) -> str:
-        """The answer, the checks and the parameters, as a table for people."""
-        from thermocline.report.summary import summary_text
-
-        return summary_text(self)
-
-    def _repr_html_(self) -> str:
-        from thermocline.report.summary import summary_html
-
-        return summary_html(self)
-
     def __repr__(self) -> str:
         answer = "no evidence" if self.log_evidence is None else f"log Z = {self.log_evidence}"
         chains, draws = self.draws.log_ratio.shape
         return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
-
-    def report(self, path: str | FilePath = "report.html") -> FilePath:
-        """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
-        require("report", "matplotlib", "jinja2")
-        from thermocline.report import SECTIONS, write_page
-
-        return write_page(self, path, SECTIONS)
-
-    def to_arviz(self) -> Any:
-        """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""
-        from thermocline.results.export import to_arviz
-
-        return to_arviz(self)
-
-    def save(self, path: str | FilePath) -> None:
-        """Write a netCDF file that `tc.load`, xarray and ArviZ open."""
-        from thermocline.results.files import save
-
-        save(self, path)
 
     @property
     def cost(self) -> Cost:
@@ -233,11 +201,8 @@ class Result:
 
     def components(self, most: int | None = None) -> dict[str, Pair]:
         """The first numbers among the parameters, or all, as one would index them: at the draws of both states."""
-        each = ((name, place) for name, values in self.parameters.items() for place in np.ndindex(values.shape[2:]))
-        return {
-            f"{name}[{','.join(map(str, place))}]" if place else name: self._pair(self.pool[name][(..., *place)])
-            for name, place in islice(each, most)
-        }
+        components = by_component(self.pool, 1).items()
+        return {name: self._pair(values) for name, values in islice(components, most)}
 
     def need_joint(self, what: str) -> Law:
         """The law of beta, for what needs one."""
@@ -276,16 +241,11 @@ class Result:
         return {name: np.concatenate([self.base_parameters[name], values]) for name, values in flat.items()}
 
     def _context(self) -> Context:
-        scalars = {}
-        for name, values in self.unconstrained.items():
-            for index in np.ndindex(values.shape[2:]):
-                label = name + (f"[{','.join(map(str, index))}]" if index else "")
-                scalars[label] = values[(..., *index)]
         law, known = self.law, self.mode_table
         prior = None if law is None or ladder_of(law) is not None else partial(log_prior, law)
         return Context(
             self.draws,
-            scalars,
+            by_component(self.unconstrained),
             self.info.has_evidence,
             self.log_evidence,
             self.log_zeta,
