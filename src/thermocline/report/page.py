@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from thermocline.report.drawing import Figure
 from thermocline.report.summary import MEANING
-from thermocline.support.errors import ThermoclineError
+from thermocline.results.storage import written_whole
 from thermocline.support.tables import COLOURS
 from thermocline.support.tables import Section as Table
 
@@ -35,13 +35,6 @@ def write_page(result: Any, path: str | Path, sections: dict[str, Callable[[Any]
         sections={title: section(result) for title, section in sections.items()},
         version=version("thermocline"),
     )
-    path = Path(path)
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_text(html, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    with written_whole(path) as file:
+        file.write_text(html, encoding="utf-8")
+    return Path(path)

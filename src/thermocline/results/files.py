@@ -13,7 +13,7 @@ import numpy as np
 from thermocline.checks import Check
 from thermocline.engine.batch import alike
 from thermocline.engine.prepare import log_support
-from thermocline.records import BaseDraws, Estimate, Phases, restored
+from thermocline.records import BaseDraws, Estimate, restored
 from thermocline.results import storage
 from thermocline.results.export import (
     arviz_groups,
@@ -26,7 +26,7 @@ from thermocline.results.export import (
 )
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Continuation, Result
-from thermocline.results.runs import Known, Settings, scattered
+from thermocline.results.runs import Known, ManyRuns, Settings, scattered
 from thermocline.support.errors import ThermoclineError
 
 FORMAT = 1  # of the file's header; raised when older readers could not understand it
@@ -59,7 +59,10 @@ def save(results: Result | ManyResults, path: str | Path) -> None:
         "unconstrained": dataset([result.unconstrained for result in each], targets),
         "thermocline": xarray.Dataset({name: (own_dims(name, values), values) for name, values in arrays.items()}),
     }
-    storage.write_groups(path, groups, attributes_of(results) | {"thermocline": storage.to_json(header)})
+    tree = xarray.DataTree.from_dict(groups)
+    tree.attrs.update(attributes_of(results) | {"thermocline": storage.to_json(header)})
+    with storage.written_whole(path) as file:
+        tree.to_netcdf(file, engine="h5netcdf")
 
 
 def _header_of_one(result: Result, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -158,14 +161,9 @@ def _at_row(row: int, trees: Any) -> Any:
 
 
 @dataclass(eq=False)
-class StoredRuns:
+class StoredRuns(ManyRuns):
     """The runs of a file, whose Results are at hand."""
 
-    settings: Settings
-    known: Known
-    num_chains: int
-    group: int
-    seconds: Phases
     results: dict[int, Result]  # by target
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:

@@ -1,6 +1,5 @@
 """What many targets leave: a Result for each, their joint log evidence, and a verdict on the sum."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from thermocline.records import Estimate, sum_of
 from thermocline.results.output import Output
 from thermocline.results.result import Result, known_batches
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
+from thermocline.results.weighing import stacked_estimates
 
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
 
@@ -91,8 +91,7 @@ class ManyResults(Output):
     @property
     def verdict_counts(self) -> dict[Verdict, int]:
         """How many targets have each verdict."""
-        counts = Counter(self.verdicts.tolist())
-        return {verdict: counts[verdict] for verdict in VERDICTS}
+        return {verdict: int(np.sum(self.verdicts == verdict)) for verdict in VERDICTS}
 
     @property
     def verdict(self) -> Verdict:
@@ -142,6 +141,6 @@ class ManyResults(Output):
                 draws: Any = SimpleNamespace(**{name: leaf[:, chosen] for name, leaf in zip(WEIGHTS, own, strict=True)})
                 states = None if law is None else states_of(law, of_base[part(len(of_base))], draws)
                 batches = known_batches(draws.log_weight_target.shape, self.runs.group)
-                rows.append(list(vars(log_evidence_of(states, draws, log_zeta, support, batches)).values()))
-        table = np.array(rows).reshape(-1, 3, 3)
-        return Estimate(*table[:, 0].T), Estimate(*table[:, 1].T), Estimate(*table[:, 2].T)
+                rows.append(log_evidence_of(states, draws, log_zeta, support, batches))
+        whole, first, second = (stacked_estimates(rows[part::3], (len(self),)) for part in range(3))
+        return whole, first, second

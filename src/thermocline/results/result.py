@@ -20,7 +20,7 @@ from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
 from thermocline.results.output import Output
-from thermocline.results.weighing import Weighing, as_betas, by_component, log_prior, map_draws
+from thermocline.results.weighing import Weighing, as_betas, by_component, log_prior, map_draws, stacked_estimates
 from thermocline.support.precision import computing_in
 
 
@@ -215,16 +215,10 @@ class Result(Output):
     def _elementwise(self, estimate: Callable[[Pair], Estimate], function: Callable[[Any], Any]) -> Estimate:
         """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
         values = map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
+        if values.ndim == 1:
+            return estimate(self._pair(values))
         axes = values.shape[1:]
-
-        def one(column: np.ndarray) -> Estimate:
-            return estimate(self._pair(column))
-
-        if not axes:
-            return one(values)
-        parts = [one(values[(..., *index)]) for index in np.ndindex(axes)]
-        fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
-        return Estimate(*(np.array(field).reshape(axes) for field in fields))
+        return stacked_estimates([estimate(self._pair(values[(..., *place)])) for place in np.ndindex(axes)], axes)
 
     def _pair(self, column: np.ndarray) -> Pair:
         """Values at the pool's draws as those at the base's and those at the chains'."""

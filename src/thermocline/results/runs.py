@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,8 @@ class Known(NamedTuple):
         return (self.num_bad == 0) & (self.support[:, 0] > 0)
 
 
-class ManyRuns(Protocol):
+@dataclass(eq=False)
+class ManyRuns:
     """What `ManyResults` asks of the runs behind it, whether they were made in this session or read from a file."""
 
     settings: Settings
@@ -71,27 +72,22 @@ class ManyRuns(Protocol):
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """Some fields (chain, draw) of the draws of some targets, one after another."""
-        ...
+        raise NotImplementedError
 
     def bases(self, targets: np.ndarray) -> Iterator[tuple[Law | None, np.ndarray]]:
         """The law of beta of some targets, where there is one, and r at draws of their base, one after another."""
-        ...
+        raise NotImplementedError
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        """The Result of one target, as `tc.sample` would have left it."""
-        ...
+        """The Result of one target, as `tc.sample` would have left it; for checks, without what they do not need."""
+        raise NotImplementedError
 
 
 @dataclass(eq=False)
-class Runs:
+class Runs(ManyRuns):
     """What the targets of a call left, part by part; draws stay where they are, in memory or in files."""
 
     parts: list[Part]
-    settings: Settings
-    known: Known
-    num_chains: int
-    group: int
-    seconds: Phases
     _latest: Any = (None, None)  # block of which base draws were made, and they
 
     @staticmethod
@@ -105,7 +101,7 @@ class Runs:
         known = scattered(joined(rows), np.concatenate([part.targets for part in parts]))
         group = 0 if first.tuning.schedule is None else first.tuning.schedule.group
         seconds = sum((part.explored.outcomes.seconds for part in parts), Phases())
-        return Runs(parts, settings, known, first.drawn.num_chains, group, seconds)
+        return Runs(settings, known, first.drawn.num_chains, group, seconds, parts)
 
     @cached_property
     def places(self) -> dict[int, tuple[Part, int]]:
@@ -113,8 +109,7 @@ class Runs:
         return {int(target): (part, row) for part in self.parts for row, target in enumerate(part.targets)}
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
-        """Some fields (chain, draw) of some targets; a block's are read at once."""
-        latest, rows = None, []
+        latest, rows = None, []  # a block's are read at once
         for target in targets:
             part, row = self.places[int(target)]
             drawn = part.explored.outcomes.drawn
@@ -124,7 +119,6 @@ class Runs:
             yield rows[place]
 
     def bases(self, targets: np.ndarray) -> Iterator[tuple[Law | None, np.ndarray]]:
-        """Laws, and r at draws of the base, made again as they were."""
         for target in targets:
             part, row = self.places[int(target)]
             law = at(part.explored.outcomes.tuning.law, row)
@@ -141,7 +135,6 @@ class Runs:
                 yield part.targets[rows], explored.seeds[rows], paths.take(rows), at(tuning, rows)
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        """The Result of one target, assembled as `tc.sample` does it; for checks alone, without what they need not."""
         (part, row), settings, seed = self.places[target], self.settings, int(self.known.seed[target])
         with computing_in(settings.precision):
             explored, method = self._exploration(target), cast(settings.method, settings.precision)

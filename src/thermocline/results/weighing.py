@@ -103,3 +103,9 @@ def by_component(variables: dict[str, np.ndarray], num_leading: int = 2) -> dict
         for place in np.ndindex(values.shape[num_leading:]):
             found[f"{name}[{','.join(map(str, place))}]" if place else name] = values[(..., *place)]
     return found
+
+
+def stacked_estimates(each: list[Estimate], shape: tuple[int, ...]) -> Estimate:
+    """Estimates as one of arrays of that shape."""
+    table = np.reshape([(one.value, one.standard_error, one.dof) for one in each], (*shape, 3))
+    return Estimate(*np.moveaxis(table, -1, 0))
