@@ -19,8 +19,9 @@ from thermocline.cli import demonstration
 from thermocline.cli.model_file import data_of, target_of
 from thermocline.engine.checkpoint import STATE
 from thermocline.methods import METHODS
-from thermocline.report import plain
+from thermocline.report.summary import as_dict, to_json
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.tables import Section, sections_text
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
 
@@ -150,25 +151,14 @@ def compare(
         if plot is not None:
             writable(plot)
             comparison.plot().savefig(plot)
-        print(plain.to_json(comparison.as_dict()) if as_json else comparison.summary())
+        print(to_json(comparison.as_dict()) if as_json else comparison.summary())
 
 
 @app.command(name="list")
 def list_(what: Annotated[Listed, typer.Argument(help="Which registry.")], as_json: AsJson = False) -> None:
     """List the methods, bases, fits or checks, each with a sentence."""
     rows = {name: cleandoc(item.__doc__ or "").split("\n")[0] for name, item in REGISTRIES[what].items()}
-    if as_json:
-        print(plain.to_json(rows))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold")
-    for row in rows.items():
-        table.add_row(*map(Text, row))
-    Console().print(table)
+    print(to_json(rows) if as_json else sections_text([Section("", (), list(rows.items()))]))
 
 
 @app.command()
@@ -207,7 +197,7 @@ def say(text: str) -> None:
 
 
 def show(result: Any, as_json: bool) -> None:
-    print(plain.to_json(plain.as_dict(result)) if as_json else result.summary())
+    print(to_json(as_dict(result)) if as_json else result.summary())
 
 
 def ended_with(result: Any) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.checks import Check
 from thermocline.records import Estimate, sum_of
-from thermocline.report.drawing import FAINT, TARGET, Figure, drawing, figure
+from thermocline.report.page import FAINT, TARGET, Figure, drawing, figure
 from thermocline.report.page import Section as PageSection
 from thermocline.report.sections import with_checks
 from thermocline.report.summary import MEANING, checks_table, with_interval

@@ -7,8 +7,7 @@ import numpy as np
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.modes.table import basins
 from thermocline.report import summary
-from thermocline.report.drawing import FAINT, GREY, MODES, Figure, drawing, figure, range_of, shortened, without_scale
-from thermocline.report.page import Section
+from thermocline.report.page import FAINT, GREY, MODES, Figure, Section, drawing, figure, range_of, shortened, unscaled
 from thermocline.results.result import Result
 from thermocline.results.weighing import by_component
 
@@ -105,7 +104,7 @@ def marginal(name: str, cloud: Cloud) -> Figure:
         edges = np.linspace(*range_of(values), 51).tolist()
         colours = [colour_of(rank) for rank in ranks]
         axes.hist(parts, edges, stacked=True, histtype="stepfilled", color=colours, alpha=0.65, linewidth=0)
-        without_scale(axes, name)
+        unscaled(axes, name)
         return figure(canvas, "", f"Histogram of {name}")
 
 

@@ -1,6 +1,7 @@
 """The report's sections on the answer, the checks, the temperature, the base and the run, each from a Result."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -9,21 +10,9 @@ from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.evidence import log_ratio_of_means, relative
 from thermocline.estimators.stages import has_stages
 from thermocline.paths import ladder_of
-from thermocline.records import Draws
+from thermocline.records import Draws, Estimate
 from thermocline.report import summary
-from thermocline.report.drawing import (
-    BASE,
-    FAINT,
-    MODES,
-    TARGET,
-    Figure,
-    drawing,
-    evidences,
-    figure,
-    range_of,
-    without_scale,
-)
-from thermocline.report.page import Section
+from thermocline.report.page import BASE, FAINT, MODES, TARGET, Figure, Section, drawing, figure, range_of, unscaled
 from thermocline.results.result import Result
 from thermocline.results.weighing import by_component
 
@@ -61,6 +50,19 @@ def evidence_against_work(result: Result) -> tuple[Figure, ...]:
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         axes.xaxis.set_minor_formatter("")
         return (figure(canvas, "log Z with its 95% interval as draws came in; the band is the final interval."),)
+
+
+def evidences(axes: Any, final: Estimate, at: np.ndarray, estimates: list[Estimate]) -> Any:
+    """Log Z with 95% intervals at some places, over a band that is the final interval; the values and their reach."""
+    known = [bool(np.isfinite(e.value) and np.isfinite(e.standard_error)) for e in estimates]
+    kept = [e for e, is_known in zip(estimates, known, strict=True) if is_known]
+    values, reach = np.array([e.value for e in kept]), np.array([e.interval()[1] - e.value for e in kept])
+    axes.axhspan(*final.interval(), color=TARGET, alpha=0.12, linewidth=0)
+    axes.axhline(final.value, color=FAINT, linewidth=1)
+    axes.errorbar(at[known], values, reach, color=TARGET, fmt="o", markersize=3.5, elinewidth=1.2)
+    axes.set_ylabel("log Z")
+    axes.ticklabel_format(axis="y", useOffset=False)
+    return values, reach
 
 
 def masses(result: Result) -> tuple[Figure, ...]:
@@ -250,7 +252,7 @@ def _marginal(name: str, values: np.ndarray, weight: np.ndarray, fresh: np.ndarr
         how = {"bins": edges.tolist(), "density": True, "histtype": "stepfilled", "linewidth": 0}
         axes.hist(fresh, **how, color=BASE, alpha=0.45, label="base")
         axes.hist(values.ravel(), weights=weight.ravel(), **how, color=TARGET, alpha=0.55, label="target")
-        without_scale(axes, name)
+        unscaled(axes, name)
         axes.legend(loc="best")
         return figure(canvas, f"{name}, unconstrained: base and target.")
 

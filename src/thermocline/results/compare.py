@@ -110,7 +110,7 @@ class Comparison(Tables):
 
     def plot(self) -> Any:
         """Log evidences relative to the best, and probabilities, as a matplotlib figure."""
-        from thermocline.report.drawing import figure_of_comparison
+        from thermocline.report.page import figure_of_comparison
 
         return figure_of_comparison(self)
 
