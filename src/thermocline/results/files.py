@@ -107,30 +107,22 @@ def load(path: str | Path) -> Any:
         header, arrays = json.loads(attributes["thermocline"]), groups["thermocline"]
         if "many" in header:
             return _load_many(groups)
-        template, info, run = (storage.decode(header[name], arrays) for name in ("template", "info", "run"))
-        answer = float(header["log_zeta"]), Estimate(*header["log_support"])
-        run |= {"info": info, "log_likelihood": run.get("log_likelihood", {})}
-        return _result(groups, header["names"], template, *answer, run)
+        run = {name: storage.decode(header[name], arrays) for name in ("template", "info")}
+        run |= {"log_zeta": float(header["log_zeta"]), "log_support": Estimate(*header["log_support"])}
+        return _result(groups, header["names"], run | storage.decode(header["run"], arrays))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
 
 
-def _result(
-    groups: Groups, names: dict[str, Any], template: Any, log_zeta: float, support: Estimate, run: dict[str, Any]
-) -> Result:
+def _result(groups: Groups, names: dict[str, Any], run: dict[str, Any]) -> Result:
+    """From the groups of draws, and all else by the names of the fields."""
     return Result(
-        restored(groups["draws"]),
-        {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
-        {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
-        template,
-        run["law"],
-        run["schedule"],
-        log_zeta,
-        support,
-        BaseDraws(*run["base_draws"]),
-        run["info"],
-        Continuation(*run["continuation"]),
-        *(run[name] for name in OF_EACH),
+        draws=restored(groups["draws"]),
+        parameters={name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
+        unconstrained={name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
+        base_draws=BaseDraws(*run.pop("base_draws")),
+        continuation=Continuation(*run.pop("continuation")),
+        **run,
     )
 
 
@@ -143,12 +135,12 @@ def _load_many(groups: Groups) -> ManyResults:
     alike = {place: (row, trees) for places, trees in read["families"] for row, place in enumerate(places)}
     for place, (target, own) in enumerate(zip(targets.tolist(), read["each"], strict=True)):
         law, schedule, base_draws, base, tuning, states = _at_row(*alike[place])
-        continuation = settings.method, base, tuning, states, own["num_steps"]
+        continuation = settings.method, base, tuning, states, own.pop("num_steps")
         run = own | {"law": law, "schedule": schedule, "base_draws": base_draws, "continuation": continuation}
+        run |= {"log_zeta": float(known.log_zeta[target]), "log_support": log_support(known.support[target])}
         cut = (place, slice(None), slice(known.num_draws[target]))  # without what fills up shorter runs
         own_groups = {group: {name: leaf[cut] for name, leaf in groups[group].items()} for group in DRAWN}
-        answer = float(known.log_zeta[target]), log_support(known.support[target])
-        results[target] = _result(own_groups, header["names"], read["template"], *answer, run)
+        results[target] = _result(own_groups, header["names"], run | {"template": read["template"]})
     num_chains = groups["draws"]["log_ratio"].shape[1]
     checks = [tuple(Check(*check) for check in rows) for rows in header["checks"]]
     runs = StoredRuns(settings, known, num_chains, read["group"], read["seconds"], results)

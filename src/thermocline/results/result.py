@@ -111,8 +111,7 @@ class Result(Output):
         """Equally weighted draws of the target by name: systematic resampling of the base's draws and all chains'."""
         if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
             raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
-        log_weight = self.draws.log_weight_target if self.states is None else pooled(self.states.log_weight_target)
-        index = systematic_resample(log_weight.ravel(), num_draws, seed)
+        index = systematic_resample(self.log_weight, num_draws, seed)
         return {name: values[index] for name, values in self.pool.items()}
 
     def log_partition(self, betas: Any) -> Curve:
@@ -233,6 +232,11 @@ class Result(Output):
         if self.states is None:
             return flat
         return {name: np.concatenate([self.base_parameters[name], values]) for name, values in flat.items()}
+
+    @property
+    def log_weight(self) -> np.ndarray:
+        """For the target, of the pool's draws."""
+        return self.draws.log_weight_target.ravel() if self.states is None else pooled(self.states.log_weight_target)
 
     def _context(self) -> Context:
         law, known = self.law, self.mode_table

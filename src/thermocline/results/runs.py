@@ -15,7 +15,7 @@ from thermocline.engine.prepare import base_draws_of, log_support
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
 from thermocline.paths import Law, Path, as_stored
-from thermocline.records import BaseDraws, Draws, Phases
+from thermocline.records import BaseDraws, Phases
 from thermocline.results.assemble import assemble
 from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
@@ -93,11 +93,10 @@ class Runs(ManyRuns):
     @staticmethod
     def of(parts: list[Part], settings: Settings) -> "Runs":
         rows, first = [], parts[0].explored.outcomes
-        for part in parts:
-            explored, outcomes = part.explored, part.explored.outcomes
+        for targets, explored, _ in parts:
             of_base = explored.seeds, explored.log_zeta, explored.num_bad, explored.support
-            each = Known(*of_base, outcomes.drawn.num_draws, outcomes.warmup_gradients)
-            rows.append(at(each, slice(len(part.targets))))
+            each = Known(*of_base, explored.outcomes.drawn.num_draws, explored.outcomes.warmup_gradients)
+            rows.append(at(each, slice(len(targets))))
         known = scattered(joined(rows), np.concatenate([part.targets for part in parts]))
         group = 0 if first.tuning.schedule is None else first.tuning.schedule.group
         seconds = sum((part.explored.outcomes.seconds for part in parts), Phases())
@@ -147,7 +146,11 @@ class Runs(ManyRuns):
                 path = Path(replace(path.target, log_likelihood=None), path.base, path.log_zeta)
             notes = (f"target {target} of a call of sample_many", *fit.notes)
             result = assemble(explored._replace(path=path), method, seed, settings.precision, modes, notes=notes)
-        return result if settings.has_positions else without_parameters(result)
+        if settings.has_positions:
+            return result
+        kept = {entry.name: getattr(result, entry.name) for entry in fields(result)}
+        draws = result.draws._replace(position=result.draws.position[..., :0])
+        return EvidenceOnly(**kept | {"draws": draws, "parameters": {}, "unconstrained": {}, "template": {}})
 
     def _exploration(self, target: int) -> Exploration:
         """The run of one target, as `tc.sample` would have left it."""
@@ -208,13 +211,6 @@ class EvidenceOnly(Result):
         raise ThermoclineError(DROPPED)
 
     posterior = to_arviz = save = _elementwise = _refuse
-
-
-def without_parameters(result: Result) -> Result:
-    """What is left of a result without draws of the parameters."""
-    kept = {entry.name: getattr(result, entry.name) for entry in fields(result)}
-    draws: Draws = result.draws._replace(position=result.draws.position[..., :0])
-    return EvidenceOnly(**kept | {"draws": draws, "parameters": {}, "unconstrained": {}, "template": {}})
 
 
 def lean(part: Part) -> Part:

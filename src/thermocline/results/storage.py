@@ -95,14 +95,14 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {decode(key, arrays): decode(item, arrays) for key, item in content}
     fields = {name: decode(item, arrays) for name, item in rest[0][1].items()}
     cls = STORABLE.get(content)
-    if cls is None or any(map(_holds_opaque, fields.values())):
+    if cls is None or any(map(holds_opaque, fields.values())):
         return Opaque(content if cls is None else cls.__name__)
     return cls(**fields)
 
 
-def _holds_opaque(value: Any) -> bool:
+def holds_opaque(value: Any) -> bool:
     items = value.values() if isinstance(value, dict) else value if type(value) in (list, tuple) else ()
-    return isinstance(value, Opaque) or any(map(_holds_opaque, items))
+    return isinstance(value, Opaque) or any(map(holds_opaque, items))
 
 
 @contextmanager
