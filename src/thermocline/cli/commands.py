@@ -15,8 +15,7 @@ import thermocline as tc
 from thermocline.auto import FITS, FITS_OF_DRAWS
 from thermocline.bases import BASES
 from thermocline.checks import CHECKS
-from thermocline.cli import demonstration
-from thermocline.cli.model_file import data_of, target_of
+from thermocline.cli.targets import data_of, demonstration, target_of, truth
 from thermocline.engine.checkpoint import STATE
 from thermocline.methods import METHODS
 from thermocline.report.summary import as_dict, to_json
@@ -170,10 +169,10 @@ def demo(
 ) -> None:
     """Sample a curved target with two separate modes whose answers are known, and print both."""
     with sentences():
-        result = tc.sample(demonstration.target(), seed=seed, progress=progress)
+        result = tc.sample(demonstration(), seed=seed, progress=progress)
         show(result, as_json)
         if not as_json:
-            print(demonstration.truth())
+            print(truth())
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
             result.save(out / "run.nc")

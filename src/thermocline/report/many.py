@@ -9,7 +9,7 @@ from thermocline.records import Estimate, sum_of
 from thermocline.report.page import FAINT, TARGET, Figure, drawing, figure
 from thermocline.report.page import Section as PageSection
 from thermocline.report.sections import with_checks
-from thermocline.report.summary import MEANING, checks_table, with_interval
+from thermocline.report.summary import MEANING, by_name, checks_table, with_interval
 from thermocline.results.many import ManyResults
 from thermocline.support.tables import Section
 
@@ -79,18 +79,14 @@ def _run(results: ManyResults) -> Section:
     runs, known = results.runs, results.runs.known
     warmup = int(known.warmup_gradients[results.index].sum())
     gradients = warmup + sum(int(leaf.sum()) for (leaf,) in runs.fields(results.index, "num_gradients"))
-    seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in runs.seconds.shown().items())
     kept = "" if runs.settings.has_positions else "; the parameters' were not kept"
-    return Section(
-        "Run",
-        (),
-        [
-            ("method", runs.settings.method_name),
-            ("draws", f"{runs.num_chains} chains x {results.lengths} a target{kept}"),
-            ("gradients", f"{gradients:,}, {warmup:,} of them in warm-up"),
-            ("seconds", f"{runs.seconds.total:.1f} ({seconds})"),
-        ],
-    )
+    rows = [
+        ("method", runs.settings.method_name),
+        ("draws", f"{runs.num_chains} chains x {results.lengths} a target{kept}"),
+        ("gradients", f"{gradients:,}, {warmup:,} of them in warm-up"),
+        ("seconds", f"{runs.seconds.total:.1f} ({by_name(runs.seconds.shown(), '.1f')})"),
+    ]
+    return Section("Run", (), rows)
 
 
 def _worst(results: ManyResults) -> Section:

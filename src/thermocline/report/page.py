@@ -30,8 +30,6 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "figure.constrained_layout.use": True,
-    "figure.dpi": 100,
-    "font.family": "sans-serif",
     "font.size": 9,
     "legend.fontsize": 8.5,
     "legend.frameon": False,

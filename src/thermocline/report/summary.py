@@ -10,7 +10,6 @@ from thermocline.bases import base_name
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.stages import has_stages, stepping_stones, swap_rejections
-from thermocline.estimators.two_states import Pair
 from thermocline.records import Estimate, Mode
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
@@ -63,10 +62,8 @@ def _stages(result: Result) -> list[tuple[str, str]]:
         f"{rejections.sum():.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are rejected with "
         f"probability {rejections.min():.2f} to {rejections.max():.2f}"
     )
-    return [
-        ("stepping stones", f"up from the base {stones.up}, down from the target {stones.down}"),
-        ("barrier", barrier),
-    ]
+    both = f"up from the base {stones.up}, down from the target {stones.down}"
+    return [("stepping stones", both), ("barrier", barrier)]
 
 
 def modes_table(result: Result) -> Section:
@@ -100,30 +97,27 @@ def run_table(result: Result) -> Section:
         ("method", info.method),
         ("base", base_name(base)),
         ("draws", f"{chains} chains x {draws}"),
-        ("evaluations", f"{evaluations.total:,} ({_by_name(evaluations.shown(), ',')})"),
-        ("seconds", f"{seconds.total:.1f} ({_by_name(seconds.shown(), '.1f')})"),
+        ("evaluations", f"{evaluations.total:,} ({by_name(evaluations.shown(), ',')})"),
+        ("seconds", f"{seconds.total:.1f} ({by_name(seconds.shown(), '.1f')})"),
         ("seed", f"{info.seed}, {info.precision}"),
-        ("versions", _by_name(info.versions, "")),
+        ("versions", by_name(info.versions, "")),
     ]
     return Section("Run", (), rows, info.notes)
 
 
-def _by_name(numbers: dict[str, Any], form: str) -> str:
+def by_name(numbers: dict[str, Any], form: str) -> str:
     return ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
 
 
 def parameters_table(result: Result) -> Section:
-    rows = [(name, *_described(result, pair)) for name, pair in result.components(MOST_COMPONENTS).items()]
+    rows = []
+    for name, values in result.components(MOST_COMPONENTS).items():
+        own = result.weighing.describe(values)
+        spread = (f"{value:.4g}" for value in (own.deviation, own.low, own.high))
+        rows.append((name, str(own.mean), *spread, f"{own.effective_size:.0f}", f"{own.r_hat:.3f}"))
     left = len(by_component(result.parameters)) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
-
-
-def _described(result: Result, values: Pair) -> tuple[str, ...]:
-    """Weighted mean ± error, deviation, quantiles, effective size and R-hat of one component."""
-    own = result.weighing.describe(values)
-    spread = (f"{value:.4g}" for value in (own.deviation, own.low, own.high))
-    return str(own.mean), *spread, f"{own.effective_size:.0f}", f"{own.r_hat:.3f}"
 
 
 def checks_table(checks: tuple[Check, ...]) -> Section:

@@ -36,29 +36,26 @@ class Weighing(NamedTuple):
     batches: Batches | None
 
     def mean(self, values: Pair) -> Estimate:
-        if self.states is None:
-            return estimators.expectation(values[1], self.log_weight, self.batches)
-        return together.expectation(self.states, values, self.states.log_weight_target)
+        return self._asked(estimators.expectation, together.expectation, values)
 
     def quantile(self, values: Pair, probability: float) -> Estimate:
-        if self.states is None:
-            return estimators.quantile(values[1], self.log_weight, probability, self.batches)
-        return together.quantile(self.states, values, self.states.log_weight_target, probability)
+        return self._asked(estimators.quantile, together.quantile, values, probability)
 
     def effective_size(self, values: Pair) -> float:
+        return self._asked(effective_size, together.effective_size, values)
+
+    def _asked(self, of_chains: Callable[..., Any], of_both: Callable[..., Any], values: Pair, *more: float) -> Any:
         if self.states is None:
-            return effective_size(values[1], self.log_weight, self.batches)
-        return together.effective_size(self.states, values, self.states.log_weight_target)
+            return of_chains(values[1], self.log_weight, *more, self.batches)
+        return of_both(self.states, values, self.states.log_weight_target, *more)
 
     def describe(self, values: Pair) -> Described:
         base, chains = values[0].astype(float), values[1].astype(float)
         mean = self.mean((base, chains))
         variance = self.mean(((base - mean.value) ** 2, (chains - mean.value) ** 2)).value
         low, high = (self.quantile((base, chains), probability).value for probability in (0.05, 0.95))
-        agreement = r_hat(pseudo_values(chains, self.log_weight))
-        return Described(
-            mean, float(np.sqrt(max(variance, 0.0))), low, high, self.effective_size((base, chains)), agreement
-        )
+        size, agreement = self.effective_size((base, chains)), r_hat(pseudo_values(chains, self.log_weight))
+        return Described(mean, float(np.sqrt(max(variance, 0.0))), low, high, size, agreement)
 
 
 def map_draws(function: Callable[[Any], Any], draws: Any) -> np.ndarray:
