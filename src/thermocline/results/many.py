@@ -11,11 +11,12 @@ import numpy as np
 from thermocline.checks import Check, Verdict, verdict_of
 from thermocline.checks.many import check_sum, check_targets
 from thermocline.engine.prepare import log_support
+from thermocline.estimators.batches import batches_of_groups
 from thermocline.estimators.two_state_answers import log_evidence_of
 from thermocline.estimators.two_states import states_of
 from thermocline.records import Estimate, sum_of
 from thermocline.results.output import Output
-from thermocline.results.result import Result, known_batches
+from thermocline.results.result import Result
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
 from thermocline.results.weighing import stacked_estimates
 
@@ -132,7 +133,7 @@ class ManyResults(Output):
     @cached_property
     def _evidences(self) -> tuple[Estimate, Estimate, Estimate]:
         """The log evidence of every target from all its draws, from the first half and from the second."""
-        rows, known = [], self.runs.known
+        rows, known, group = [], self.runs.known, self.runs.group
         each = zip(self.index, weights(self.runs, self.index), self.runs.bases(self.index), strict=True)
         for target, own, (law, of_base) in each:
             log_zeta, support = float(known.log_zeta[target]), log_support(known.support[target])
@@ -140,7 +141,7 @@ class ManyResults(Output):
                 chosen = part(own[0].shape[1])
                 draws: Any = SimpleNamespace(**{name: leaf[:, chosen] for name, leaf in zip(WEIGHTS, own, strict=True)})
                 states = None if law is None else states_of(law, of_base[part(len(of_base))], draws)
-                batches = known_batches(draws.log_weight_target.shape, self.runs.group)
+                batches = batches_of_groups(*draws.log_ratio.shape, group) if group else None
                 rows.append(log_evidence_of(states, draws, log_zeta, support, batches))
         whole, first, second = (stacked_estimates(rows[part::3], (len(self),)) for part in range(3))
         return whole, first, second

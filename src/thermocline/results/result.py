@@ -186,7 +186,8 @@ class Result(Output):
     @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
-        return known_batches(self.draws.log_ratio.shape, 0 if self.schedule is None else self.schedule.group)
+        group = 0 if self.schedule is None else self.schedule.group
+        return batches_of_groups(*self.draws.log_ratio.shape, group) if group else None
 
     @property
     def is_joint(self) -> bool:
@@ -263,8 +264,3 @@ class Result(Output):
             self.states,
             self.info.biases,
         )
-
-
-def known_batches(shape: tuple[int, ...], group: int) -> Batches | None:
-    """Batches of (chain, draw), where so many draws are known to make one independent piece; else 0."""
-    return batches_of_groups(shape[0], shape[1], group) if group else None
