@@ -9,8 +9,8 @@ import numpy as np
 
 from thermocline.movers import Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Law, Path, Point, TemperatureSchedule, has_atom_at_base
-from thermocline.paths.laws import Learned, Window, log_prior_on_grid
-from thermocline.paths.reweighting import Curve, Profile, profile_of_base, profile_of_round
+from thermocline.paths.laws import Learned, Window, log_prior_at
+from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
 from thermocline.records import Draws
 from thermocline.records.draws import Array
 from thermocline.support import special
@@ -226,7 +226,7 @@ def adapt_law(tuning: Tuning, draws: Draws) -> Tuning:
     newest, log_mass = (
         leaf.reshape(*leaf.shape[:-2], -1) for leaf in (np.asarray(draws.log_ratio), -np.asarray(draws.log_weight_base))
     )
-    log_prior = log_prior_on_grid(law, is_stacked=newest.ndim > 1)
+    log_prior = log_prior_at(law, grid_of_betas(), is_stacked=newest.ndim > 1)
     profile = learning.profile.updated(profile_of_round(newest, log_mass, log_prior))
     curve = profile.curve()
     window = next_window(curve, learning.window.centre)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import NormalisedDensity
+from thermocline.records.draws import Array
 from thermocline.support.pytree import pytree
 from thermocline.target import Target
 
@@ -31,7 +32,7 @@ class Path:
 
     target: Target
     base: NormalisedDensity
-    log_zeta: jax.Array
+    log_zeta: Array
 
     def unravel(self, position: jax.Array) -> Any:
         return ravel_pytree(self.target.initial_position)[1](position)

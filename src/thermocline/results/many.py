@@ -141,7 +141,7 @@ class ManyResults(Output):
                 chosen = part(own[0].shape[1])
                 draws: Any = SimpleNamespace(**{name: leaf[:, chosen] for name, leaf in zip(WEIGHTS, own, strict=True)})
                 states = None if law is None else states_of(law, of_base[part(len(of_base))], draws)
-                batches = batches_of_groups(*draws.log_ratio.shape, group) if group else None
+                batches = batches_of_groups(len(own[0]), draws.log_ratio.shape[1], group) if group else None
                 rows.append(log_evidence_of(states, draws, log_zeta, support, batches))
         whole, first, second = (stacked_estimates(rows[part::3], (len(self),)) for part in range(3))
         return whole, first, second

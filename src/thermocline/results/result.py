@@ -186,8 +186,9 @@ class Result(Output):
     @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
+        num_chains, num_draws = self.draws.log_ratio.shape
         group = 0 if self.schedule is None else self.schedule.group
-        return batches_of_groups(*self.draws.log_ratio.shape, group) if group else None
+        return batches_of_groups(num_chains, num_draws, group) if group else None
 
     @property
     def is_joint(self) -> bool:

@@ -13,6 +13,7 @@ from thermocline.estimators.batches import Batches
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
 from thermocline.estimators.two_states import Pair, TwoStates
 from thermocline.paths import Law
+from thermocline.paths.laws import log_prior_at
 from thermocline.records import Estimate
 from thermocline.support.precision import computing_in
 
@@ -71,7 +72,7 @@ def map_draws(function: Callable[[Any], Any], draws: Any) -> np.ndarray:
 def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
     """-f at each beta."""
     with computing_in("float64"):
-        return np.asarray(_log_weights(law, betas))
+        return log_prior_at(law, betas)
 
 
 def as_betas(betas: Any) -> np.ndarray:
@@ -86,11 +87,6 @@ def as_betas(betas: Any) -> np.ndarray:
 def _mapped(function: Callable[[Any], Any], draws: Any) -> jax.Array:
     """Compiled once for each function."""
     return jax.vmap(function)(draws)
-
-
-@jax.jit
-def _log_weights(law: Law, betas: jax.Array) -> jax.Array:
-    return jax.vmap(law.log_weight)(betas)
 
 
 def by_component(variables: dict[str, np.ndarray], num_leading: int = 2) -> dict[str, np.ndarray]:
