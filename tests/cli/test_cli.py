@@ -192,7 +192,7 @@ def test_names_of_models_are_distinct():
 def test_the_demonstration_is_a_target_with_a_known_evidence():
     import numpy as np
 
-    target = target_of("thermocline.cli.demonstration:target")
+    target = target_of("thermocline.cli.targets:demonstration")
     x, y = np.meshgrid(np.linspace(-9, 9, 401), np.linspace(-12, 40, 801), indexing="ij")
     import jax
 

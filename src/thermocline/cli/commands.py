@@ -2,30 +2,45 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import thermocline as tc
 from thermocline.auto import FITS, FITS_OF_DRAWS
 from thermocline.bases import BASES
 from thermocline.checks import CHECKS
-from thermocline.cli import demonstration
-from thermocline.cli.model_file import data_of, target_of
+from thermocline.cli.targets import data_of, demonstration, target_of, truth
 from thermocline.engine.checkpoint import STATE
 from thermocline.methods import METHODS
-from thermocline.report import many, plain
+from thermocline.report.summary import as_dict, to_json
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.tables import Section, sections_text
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
 
+
+class Commands(TyperGroup):
+    """Bad input ends with its sentence, not with a traceback; a result that failed, with a status of its own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+        except (ThermoclineError, ValueError, OSError) as error:
+            say(f"error: {error}")
+            raise typer.Exit(BAD_INPUT) from error
+        if result is not None and result.verdict == "failed":
+            raise typer.Exit(FAILED)
+        return result
+
+
 app = typer.Typer(
     name="thermocline",
+    cls=Commands,
     help="Posterior draws from all modes, and the evidence with an error bar.\n\n"
     "Start with `thermocline demo`. Exit status: 0 for a verdict of ok or suspect, 1 for failed, "
     "2 for bad input, 130 when interrupted.",
@@ -77,25 +92,24 @@ def run(
     ] = None,
     progress: Progress = True,
     as_json: AsJson = False,
-) -> None:
+) -> Any:
     """Sample a model and print the answer.
 
     MODULE is a Python module or file: `thermocline run model.py:target --out run.nc`. With `--data`, its target is run
     once for each row of the data, by the names that its own data have.
     """
-    with sentences():
-        options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "seed": seed}
-        options |= {"method": chosen("method", method, METHODS)(), "checkpoint": checkpoint, "progress": progress}
-        options |= {} if num_chains is None else {"num_chains": num_chains}
-        fit = None if base == "auto" else chosen("fit", base, FITS)
-        writable(out, report)
-        result = sampled(target_of(model), data, fit, options)
-        if out is not None:
-            result.save(out)
-        if report is not None:
-            result.report(report)
-        show(result, as_json)
-    ended_with(result)
+    options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "seed": seed}
+    options |= {"method": chosen("method", method, METHODS)(), "checkpoint": checkpoint, "progress": progress}
+    options |= {} if num_chains is None else {"num_chains": num_chains}
+    fit = None if base == "auto" else chosen("fit", base, FITS)
+    writable(out, report)
+    result = sampled(target_of(model), data, fit, options)
+    if out is not None:
+        result.save(out)
+    if report is not None:
+        result.report(report)
+    show(result, as_json)
+    return result
 
 
 def sampled(target: tc.Target, data: Path | None, fit: Any, options: dict[str, Any]) -> Any:
@@ -112,24 +126,22 @@ def sampled(target: tc.Target, data: Path | None, fit: Any, options: dict[str, A
 
 
 @app.command()
-def summary(run_file: RunFile, as_json: AsJson = False) -> None:
+def summary(run_file: RunFile, as_json: AsJson = False) -> Any:
     """Print the summary of a saved run."""
-    with sentences():
-        result = tc.load(run_file)
-        show(result, as_json)
-    ended_with(result)
+    result = tc.load(run_file)
+    show(result, as_json)
+    return result
 
 
 @app.command()
 def report(
     run_file: RunFile, out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("report.html")
-) -> None:
+) -> Any:
     """Write the report of a saved run: one HTML page to look at and to send."""
-    with sentences():
-        result = tc.load(run_file)
-        writable(out)
-        say(f"{result.report(out)}")
-    ended_with(result)
+    result = tc.load(run_file)
+    writable(out)
+    say(f"{result.report(out)}")
+    return result
 
 
 @app.command()
@@ -143,32 +155,20 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare models by their evidences: Bayes factors and probabilities, named by the files."""
-    with sentences():
-        names = distinct_names(run_files)
-        results = {name: tc.load(path) for name, path in zip(names, run_files, strict=True)}
-        comparison = tc.compare(results, prior=weights_of(prior, names), despite=despite or ())
-        if plot is not None:
-            writable(plot)
-            comparison.plot().savefig(plot)
-        print(plain.to_json(comparison.as_dict()) if as_json else comparison.summary())
+    names = distinct_names(run_files)
+    results = {name: tc.load(path) for name, path in zip(names, run_files, strict=True)}
+    comparison = tc.compare(results, prior=weights_of(prior, names), despite=despite or ())
+    if plot is not None:
+        writable(plot)
+        comparison.plot().savefig(plot)
+    print(to_json(comparison.as_dict()) if as_json else comparison.summary())
 
 
 @app.command(name="list")
 def list_(what: Annotated[Listed, typer.Argument(help="Which registry.")], as_json: AsJson = False) -> None:
     """List the methods, bases, fits or checks, each with a sentence."""
     rows = {name: cleandoc(item.__doc__ or "").split("\n")[0] for name, item in REGISTRIES[what].items()}
-    if as_json:
-        print(plain.to_json(rows))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="bold")
-    for row in rows.items():
-        table.add_row(*map(Text, row))
-    Console().print(table)
+    print(to_json(rows) if as_json else sections_text([Section("", (), list(rows.items()))]))
 
 
 @app.command()
@@ -177,28 +177,17 @@ def demo(
     seed: Seed = 0,
     progress: Progress = True,
     as_json: AsJson = False,
-) -> None:
+) -> Any:
     """Sample a curved target with two separate modes whose answers are known, and print both."""
-    with sentences():
-        result = tc.sample(demonstration.target(), seed=seed, progress=progress)
-        show(result, as_json)
-        if not as_json:
-            print(demonstration.truth())
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            result.save(out / "run.nc")
-            say(f"{out / 'run.nc'}\n{result.report(out / 'report.html')}")
-    ended_with(result)
-
-
-@contextmanager
-def sentences() -> Iterator[None]:
-    """Bad input ends with its sentence, not with a traceback."""
-    try:
-        yield
-    except (ThermoclineError, ValueError, OSError) as error:
-        say(f"error: {error}")
-        raise typer.Exit(BAD_INPUT) from error
+    result = tc.sample(demonstration(), seed=seed, progress=progress)
+    show(result, as_json)
+    if not as_json:
+        print(truth())
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        result.save(out / "run.nc")
+        say(f"{out / 'run.nc'}\n{result.report(out / 'report.html')}")
+    return result
 
 
 def say(text: str) -> None:
@@ -207,13 +196,7 @@ def say(text: str) -> None:
 
 
 def show(result: Any, as_json: bool) -> None:
-    plainly: Any = many.as_dict if isinstance(result, tc.ManyResults) else plain.as_dict
-    print(plain.to_json(plainly(result)) if as_json else result.summary())
-
-
-def ended_with(result: Any) -> None:
-    if result.verdict == "failed":
-        raise typer.Exit(FAILED)
+    print(to_json(as_dict(result)) if as_json else result.summary())
 
 
 def chosen(kind: str, name: str, among: dict[str, Any]) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from thermocline.api import base_for
 from thermocline.api_many import sample_many
@@ -26,6 +25,7 @@ from thermocline.opinions.reverse import log_mean_back, log_mean_of_independent,
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.results.runs import Runs, weights
+from thermocline.results.weighing import stacked_estimates
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target
@@ -192,19 +192,19 @@ def bidirectional_many(
     assert isinstance(runs, Runs), "of this session"
     reverse, log_zeta = np.empty((len(forward), num_runs)), runs.known.log_zeta
     with computing_in(precision):
-        positions, mover = _one_each(target, cast(exact_draws, precision), len(forward)), cast(method.mover, precision)
+        positions, mover = _ravelled(target, cast(exact_draws, precision), len(forward)), cast(method.mover, precision)
         for targets, seeds, paths, tuning in runs.blocks():
             starts = positions[np.resize(targets, len(paths))][:, None]
             starts = np.broadcast_to(starts, (len(paths), num_runs, starts.shape[-1]))
             log_weights, _ = reverse_runs(seed, seeds, paths, tuning, mover, starts)
             reverse[targets] = log_weights[: len(targets)]
-    below = [log_mean_of_independent(of_target) for of_target, *_ in weights(runs, forward.index)]
-    above = [log_mean_of_independent(of_target[None]) for of_target in reverse]
+    of_each = [own for own, *_ in weights(runs, forward.index)], reverse[:, None]
+    below, above = (stacked_estimates(list(map(log_mean_of_independent, side)), (len(forward),)) for side in of_each)
     return ManySandwiches(
-        log_zeta + np.array([side.value for side in below]),
-        log_zeta - np.array([side.value for side in above]),
-        np.array([side.standard_error for side in below]),
-        np.array([side.standard_error for side in above]),
+        log_zeta + below.value,
+        log_zeta - above.value,
+        below.standard_error,
+        above.standard_error,
         forward,
         reverse - log_zeta[:, None],
         time.monotonic() - began,
@@ -237,25 +237,17 @@ def _positions(target: Target, draws: Any, num_runs: int, seed: int) -> np.ndarr
     if isinstance(draws, Result):
         index = np.sort(systematic_resample(draws.draws.log_weight_target.ravel(), num_runs, seed))
         return draws.draws.position.reshape(-1, draws.draws.position.shape[-1])[index]
-    shapes = [np.shape(leaf)[1:] for leaf in jax.tree.leaves(draws) if np.ndim(leaf) > 0]
-    expected = [np.shape(leaf) for leaf in jax.tree.leaves(target.initial_position)]
-    if shapes != expected or jax.tree.structure(draws) != jax.tree.structure(target.initial_position):
-        raise ThermoclineError(
-            f"exact_draws have shapes {shapes} after their leading axis, where the target's positions have {expected}; "
-            "give the PyTree of `initial_position` with one more axis, over draws, in front of every array."
-        )
-    number = len(jax.tree.leaves(draws)[0])
-    positions = np.concatenate([np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)], axis=1)
-    return positions[np.arange(num_runs) * min(number, num_runs) // num_runs]
+    positions = _ravelled(target, draws, len(np.atleast_1d(jax.tree.leaves(draws)[0])))
+    return positions[np.arange(num_runs) * min(len(positions), num_runs) // num_runs]
 
 
-def _one_each(target: Target, draws: Any, number: int) -> np.ndarray:
-    """One ravelled position for each target."""
+def _ravelled(target: Target, draws: Any, number: int) -> np.ndarray:
+    """So many draws, a row each."""
     wanted = jax.tree.map(lambda leaf: (number, *np.shape(leaf)), target.initial_position)
     given = jax.tree.map(np.shape, draws)
     if given != wanted:
         raise ThermoclineError(
-            f"exact_draws have shapes {given} where {wanted} are needed: the target's PyTree with a leading axis "
-            "over targets, one exact draw of each."
+            f"exact_draws have shapes {given} where {wanted} are needed: the PyTree of `initial_position` with one "
+            "more axis in front of every array, over draws, or over targets with one exact draw of each."
         )
-    return np.asarray(jax.vmap(lambda draw: ravel_pytree(draw)[0])(draws))
+    return np.concatenate([np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)], axis=1)

@@ -80,18 +80,14 @@ def cross_check(
     second = sample(
         target, seed=other_seed, base=fit, method=chosen, num_chains=NUM_CHAINS, num_draws=FIRST_DRAWS, **options
     )
-    while _is_worth_more(second, result.log_evidence.standard_error, budget):
+    while True:
+        evidence, spent = second.log_evidence, second.cost.evaluations.total
+        if evidence is None:
+            raise ThermoclineError(f"{second.info.method} gives no evidence to compare; choose another method.")
+        is_allowed = spent + int(np.sum(second.draws.num_gradients)) <= budget  # as many draws again
+        if evidence.standard_error <= result.log_evidence.standard_error or not is_allowed:
+            break
         second = extend(second, target, progress=progress)
-    evidence = second.log_evidence
-    if evidence is None:
-        raise ThermoclineError(f"{second.info.method} gives no evidence to compare; choose another method.")
     p_value = difference_p_value(result.log_evidence, evidence)
     names = result.info.method.split("(")[0], second.info.method.split("(")[0]
-    return CrossCheck(result.log_evidence, evidence, p_value, second, names, second.cost.evaluations.total, int(budget))
-
-
-def _is_worth_more(second: Result, wanted: float, budget: int) -> bool:
-    """Whether as many draws again are needed and allowed."""
-    if second.log_evidence is None or second.log_evidence.standard_error <= wanted:
-        return False
-    return second.cost.evaluations.total + int(np.sum(second.draws.num_gradients)) <= budget
+    return CrossCheck(result.log_evidence, evidence, p_value, second, names, spent, int(budget))

@@ -45,23 +45,17 @@ def _keys(seeds: jax.Array, num_runs: int) -> jax.Array:
 def _reverse(
     shared: jax.Array, keys: jax.Array, paths: Paths, tuning: Tuning, mover: Mover, starts: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    def of_target(path: Path, keys: jax.Array, tuning: Tuning, starts: jax.Array) -> tuple[jax.Array, jax.Array]:
-        run = lambda key, position: reverse_run(Keys(key, shared), path, tuning, mover, position)  # noqa: E731
-        return jax.vmap(run)(keys, starts)
+    def run(path: Path, tuning: Tuning, key: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The log weight of one run from a draw of the target back to the base, and its gradients."""
+        spread, back = map(Keys, jax.random.split(key), jax.random.split(shared))
+        one = jnp.ones((), position.dtype)
+        step = lambda i, state: moved(spread, path, tuning, mover, one, state, i)  # noqa: E731
+        start = jax.lax.fori_loop(0, NUM_SPREAD, step, at_start(path.evaluate(position)))
+        end = anneal_back(back, path, tuning, mover, betas_of(tuning), start.point)
+        return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
 
-    return paths.map(of_target, keys, tuning, starts)
-
-
-def reverse_run(
-    keys: Keys, path: Path, tuning: Tuning, mover: Mover, position: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """The log weight of one run from a draw of the target back to the base, and its gradients."""
-    spread, back = map(Keys, jax.random.split(keys.own), jax.random.split(keys.shared))
-    one = jnp.ones((), position.dtype)
-    step = lambda i, state: moved(spread, path, tuning, mover, one, state, i)  # noqa: E731
-    start = jax.lax.fori_loop(0, NUM_SPREAD, step, at_start(path.evaluate(position)))
-    end = anneal_back(back, path, tuning, mover, betas_of(tuning), start.point)
-    return end.log_weight, end.moves.num_gradients + start.moves.num_gradients
+    of_target = jax.vmap(run, in_axes=(None, None, 0, 0))
+    return paths.map(lambda path, keys, tuning, starts: of_target(path, tuning, keys, starts), keys, tuning, starts)
 
 
 def runs_by_draw(positions: np.ndarray) -> Batches | None:

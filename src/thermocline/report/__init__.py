@@ -1,17 +1,18 @@
-"""The report: one self-contained page that answers six questions, in order.
+"""The report: one self-contained page that answers six questions, in order; and the tables of the summary.
 
-A section is a file with a function from a Result to `Section`, and one line here.
+A section is a function from a Result to `Section`, and one line here.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
-from thermocline.report.answer import answer
-from thermocline.report.base import base
+from thermocline.report import many, summary
 from thermocline.report.page import Section, write_page
 from thermocline.report.posterior import posterior
-from thermocline.report.temperature import temperature
-from thermocline.report.trust import run, trust
+from thermocline.report.sections import answer, base, run, temperature, trust
+from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
+from thermocline.support.tables import Section as Table
 
 SECTIONS: dict[str, Callable[[Result], Section]] = {
     "What is the answer?": answer,
@@ -22,4 +23,15 @@ SECTIONS: dict[str, Callable[[Result], Section]] = {
     "What was run?": run,
 }
 
-__all__ = ["SECTIONS", "Section", "write_page"]
+
+def tables_of(results: Result | ManyResults) -> list[Table]:
+    """All that the summary says, in order."""
+    return many.tables(results) if isinstance(results, ManyResults) else summary.tables(results)
+
+
+def write_report(results: Result | ManyResults, path: str | Path) -> Path:
+    """The page of one target or of many."""
+    return write_page(results, path, many.SECTIONS if isinstance(results, ManyResults) else SECTIONS)
+
+
+__all__ = ["SECTIONS", "Section", "tables_of", "write_page", "write_report"]

@@ -1,16 +1,15 @@
 """Many results in one table or on one page for people: the joint answer, what it rests on, and the worst targets."""
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from thermocline.checks import Check
 from thermocline.records import Estimate, sum_of
-from thermocline.report.drawing import FAINT, TARGET, drawing, figure
-from thermocline.report.page import Figure, write_page
+from thermocline.report.page import FAINT, TARGET, Figure, drawing, figure
 from thermocline.report.page import Section as PageSection
-from thermocline.report.summary import MEANING, checks_table
+from thermocline.report.sections import with_checks
+from thermocline.report.summary import MEANING, by_name, checks_table, with_interval
 from thermocline.results.many import ManyResults
 from thermocline.support.tables import Section
 
@@ -23,22 +22,10 @@ def tables(results: ManyResults) -> list[Section]:
     return [_answer(results), _run(results), _worst(results), checks_table(results.checks)]
 
 
-def write_many(results: ManyResults, path: str | Path) -> Path:
-    """The page: what all targets together say, whether to trust it, each target's answer, and what was run."""
-    sections = {
-        "What is the answer?": lambda results: PageSection((), _each(results), (_answer(results),)),
-        "Can I trust it?": _trust,
-        "Which targets are the worst?": lambda results: PageSection((), (), (_worst(results),)),
-        "What was run?": lambda results: PageSection((), (), (_run(results),)),
-    }
-    return write_page(results, path, sections)
-
-
 def _trust(results: ManyResults) -> PageSection:
-    bad = [check for check in results.checks if not check.passed]
-    said = f"{len(results.checks)} checks were made of all targets together, and {len(bad) or 'none'} did not pass."
-    advice = tuple(f"{check.status}: {check.advice}" for check in bad)
-    return PageSection((said, *advice), (), (checks_table(results.checks)._replace(notes=()),))
+    number = sum(not check.passed for check in results.checks) or "none"
+    said = f"{len(results.checks)} checks were made of all targets together, and {number} did not pass."
+    return with_checks(said, results.checks)
 
 
 def _each(results: ManyResults) -> tuple[Figure, ...]:
@@ -57,31 +44,10 @@ def _each(results: ManyResults) -> tuple[Figure, ...]:
             if name != "log Z":
                 axes.axhline(float(np.median(errors)), color=FAINT, linewidth=1)
             axes.plot(rank, values, color=TARGET, linestyle="none", marker="o", markersize=2)
-            axes.set_xlabel("targets, by log Z")
-            axes.set_ylabel(name)
+            axes.set(xlabel="targets, by log Z", ylabel=name)
             axes.ticklabel_format(axis="y", useOffset=False)
             pieces.append(figure(canvas, caption))
     return tuple(pieces)
-
-
-def as_dict(results: ManyResults) -> dict[str, Any]:
-    """All numbers, for scripts."""
-    each = results.log_evidences
-    return {
-        "verdict": results.verdict,
-        "verdicts": results.verdicts.tolist(),
-        "log_evidence": None if results.log_evidence is None else vars(results.log_evidence),
-        "log_evidences": None if each is None else {name: column.tolist() for name, column in vars(each).items()},
-        "bias": None if results.bias is None else vars(results.bias),
-        "checks": [vars(check) for check in results.checks],
-        "targets": results.index.tolist(),
-        "run": {
-            "chains": results.runs.num_chains,
-            "draws": results.runs.known.num_draws[results.index].tolist(),
-            "method": results.runs.settings.method_name,
-            "seed": results.runs.settings.seed,
-        },
-    }
 
 
 def _answer(results: ManyResults) -> Section:
@@ -95,11 +61,11 @@ def _answer(results: ManyResults) -> Section:
         return Section("", (), [*rows, ("joint log Z", "none: this method estimates no evidence")])
     usable = np.isfinite(each.value)
     if usable.all():
-        rows.append(("joint log Z", _with_interval(joint)))
+        rows.append(("joint log Z", with_interval(joint, 8)))
     else:
         rows.append(("joint log Z", f"unknown, for {np.sum(~usable)} of the targets could not be sampled"))
         rest = sum_of(Estimate(*(column[usable] for column in vars(each).values())))
-        rows.append(("", f"{_with_interval(rest)} without them"))
+        rows.append(("", f"{with_interval(rest, 8)} without them"))
     errors = each.standard_error[usable]
     rows.append(
         ("each log Z", f"mean {each.value[usable].mean():.6g}, errors {errors.min():.2g} to {errors.max():.2g}")
@@ -109,27 +75,18 @@ def _answer(results: ManyResults) -> Section:
     return Section("", (), rows)
 
 
-def _with_interval(joint: Estimate) -> str:
-    lower, upper = joint.interval(0.95)
-    return f"{joint}  ({joint.dof:.0f} degrees of freedom; 95% interval {lower:.8g} to {upper:.8g})"
-
-
 def _run(results: ManyResults) -> Section:
     runs, known = results.runs, results.runs.known
     warmup = int(known.warmup_gradients[results.index].sum())
     gradients = warmup + sum(int(leaf.sum()) for (leaf,) in runs.fields(results.index, "num_gradients"))
-    seconds = ", ".join(f"{phase} {spent:.1f}" for phase, spent in runs.seconds.shown().items())
     kept = "" if runs.settings.has_positions else "; the parameters' were not kept"
-    return Section(
-        "Run",
-        (),
-        [
-            ("method", runs.settings.method_name),
-            ("draws", f"{runs.num_chains} chains x {results.lengths} a target{kept}"),
-            ("gradients", f"{gradients:,}, {warmup:,} of them in warm-up"),
-            ("seconds", f"{runs.seconds.total:.1f} ({seconds})"),
-        ],
-    )
+    rows = [
+        ("method", runs.settings.method_name),
+        ("draws", f"{runs.num_chains} chains x {results.lengths} a target{kept}"),
+        ("gradients", f"{gradients:,}, {warmup:,} of them in warm-up"),
+        ("seconds", f"{runs.seconds.total:.1f} ({by_name(runs.seconds.shown(), '.1f')})"),
+    ]
+    return Section("Run", (), rows)
 
 
 def _worst(results: ManyResults) -> Section:
@@ -146,3 +103,11 @@ def _worst(results: ManyResults) -> Section:
     left = len(results) - len(rows)
     notes = (f"and {left} more; results[i].summary() tells all of one.",) if left else ()
     return Section("Worst targets", ("", "log Z", "verdict", "worst check", "value", "limit"), rows, notes)
+
+
+SECTIONS: dict[str, Callable[[ManyResults], PageSection]] = {
+    "What is the answer?": lambda results: PageSection((), _each(results), (_answer(results),)),
+    "Can I trust it?": _trust,
+    "Which targets are the worst?": lambda results: PageSection(tables=(_worst(results),)),
+    "What was run?": lambda results: PageSection(tables=(_run(results),)),
+}

@@ -1,17 +1,49 @@
-"""The page: sections made of sentences, tables and figures, put into one autoescaped template."""
+"""The page: sections of sentences, tables and figures in one autoescaped template; and how figures look."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
+from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from thermocline.report.summary import MEANING
-from thermocline.support.errors import ThermoclineError
+from thermocline.results.compare import Comparison
+from thermocline.results.storage import written_whole
+from thermocline.support.optional import require
 from thermocline.support.tables import COLOURS
 from thermocline.support.tables import Section as Table
 
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+TARGET, BASE, GREY, FAINT = "#1f5f8b", "#d9822b", "#5f6c7b", "#c9d1da"
+MODES = ("#1f5f8b", "#d9822b", "#3a8f5c", "#a23b72", "#7a6bb0", "#8c6d46", "#5aa9b8", "#b8b042")
+STYLE: dict[Any, Any] = {
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": GREY,
+    "axes.labelsize": 9,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "font.size": 9,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "savefig.dpi": 160,  # of rasterised parts
+    "svg.fonttype": "none",
+    "svg.hashsalt": "thermocline",
+    "text.parse_math": False,  # names of users are not mathematics
+    **{f"{axis}tick.{option}": value for axis in "xy" for option, value in (("color", GREY), ("labelsize", 8.5))},
+}
+WIDTH, HEIGHT = 4.0, 2.5  # inches, of a figure that is legible on a phone
+NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+IDENTIFIER = re.compile(r'(id="|url\(#|href="#)')
+numbers = count(1)
 
 
 class Figure(NamedTuple):
@@ -30,7 +62,7 @@ class Section(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
-def write_page(result: Any, path: str | Path, sections: "dict[str, Callable[[Any], Section]]") -> Path:
+def write_page(result: Any, path: str | Path, sections: dict[str, Callable[[Any], Section]]) -> Path:
     """Write the page of a Result, or of the results of many targets, whole or not at all."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -45,13 +77,75 @@ def write_page(result: Any, path: str | Path, sections: "dict[str, Callable[[Any
         sections={title: section(result) for title, section in sections.items()},
         version=version("thermocline"),
     )
-    path = Path(path)
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_text(html, encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
+    with written_whole(path) as file:
+        file.write_text(html, encoding="utf-8")
+    return Path(path)
+
+
+@contextmanager
+def drawing(width: float = WIDTH, height: float = HEIGHT, **grid: Any) -> Iterator[tuple[Any, Any]]:
+    """A figure and its axes, one pair or a grid, in our style, whatever the user's own; no window is opened."""
+    from matplotlib import figure, style
+
+    with style.context(STYLE, after_reset=True):
+        canvas = figure.Figure(figsize=(width, height))
+        yield canvas, canvas.subplots(**grid)
+
+
+def figure(canvas: Any, caption: str, description: str = "", *, wide: bool = False) -> Figure:
+    """The drawing as a figure of the page; those who cannot see it are told the description, else the caption.
+
+    Its SVG scales with the page; identifiers are made unique, for a page has many drawings.
+    """
+    from markupsafe import Markup, escape
+
+    stream = StringIO()
+    canvas.savefig(stream, format="svg", metadata=NO_METADATA, transparent=True)
+    text = stream.getvalue()
+    text = text[text.index("<svg") :]
+    for side in ("width", "height"):
+        text = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", text, count=1)
+    text = IDENTIFIER.sub(rf"\g<1>drawing{next(numbers)}-", text)
+    label = escape(description or caption)
+    return Figure(Markup(text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)), caption, wide)
+
+
+def unscaled(axes: Any, name: str) -> None:
+    """A histogram's axes: the parameter below, and no heights."""
+    axes.set(xlabel=shortened(name, 40), yticks=[])
+    axes.spines["left"].set_visible(False)
+
+
+def range_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[float, float]:
+    """From the 0.2% to the 99.8% quantile and a little beyond: tails must not squeeze the rest."""
+    weights = np.ravel(weights) if weights is not None and np.any(weights) else None
+    low, high = np.quantile(np.ravel(values), (0.002, 0.998), weights=weights, method="inverted_cdf")
+    margin = 0.05 * (high - low) or max(abs(low) * 1e-3, 1e-9)
+    return float(low - margin), float(high + margin)
+
+
+def shortened(name: str, longest: int = 24) -> str:
+    return name if len(name) <= longest else name[: longest - 1] + "…"
+
+
+def figure_of_comparison(comparison: Comparison) -> Any:
+    """Log evidences relative to the best with 95% intervals, and probabilities of the models."""
+    require("report", "matplotlib")
+    names = comparison.ranking[::-1]
+    rows = np.arange(len(names))
+    with drawing(7.2, 1.2 + 0.32 * len(names), ncols=2, sharey=True) as (canvas, (left, right)):
+        best = comparison.log_evidences[names[-1]].value
+        for row, name in zip(rows, names, strict=True):
+            estimate = comparison.log_evidences[name]
+            low, high = estimate.interval()
+            left.plot([low - best, high - best], [row, row], color=TARGET)
+            left.plot(estimate.value - best, row, "o", color=TARGET, markersize=4.5)
+            low, high = comparison.probability_interval(name)
+            right.barh(row, comparison.probability(name).value, color=TARGET, alpha=0.35, height=0.6)
+            right.plot([low, high], [row, row], color=TARGET)
+        left.axvline(0, color=FAINT, linewidth=1, zorder=0)
+        left.set_yticks(rows, [shortened(str(name)) for name in names])
+        left.set(xlabel="log Z, less that of the best", ylim=(-0.6, len(names) - 0.4))
+        right.set(xlabel="probability of the model", xlim=(0, 1.01))
+        canvas.draw_without_rendering()
+    return canvas

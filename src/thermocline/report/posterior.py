@@ -1,15 +1,15 @@
 """What does the posterior look like: the modes, on a map, then marginals and pairs."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.modes.table import basins
 from thermocline.report import summary
-from thermocline.report.drawing import FAINT, GREY, MODES, drawing, figure, range_of, shortened, styled, without_scale
-from thermocline.report.page import Figure, Section
+from thermocline.report.page import FAINT, GREY, MODES, Figure, Section, drawing, figure, range_of, shortened, unscaled
 from thermocline.results.result import Result
+from thermocline.results.weighing import by_component
 
 MOST_MARGINALS, MOST_PAIRS = 12, 4
 MOST_POINTS = 2000  # of a scatter
@@ -39,14 +39,12 @@ def cloud_of(result: Result) -> Cloud:
     draws = result.draws
     index = systematic_resample(draws.log_weight_target.ravel(), MOST_POINTS, 0)
     position = draws.position.reshape(-1, draws.position.shape[-1])[index]
-    names = summary.component_names(result.parameters)
-    columns = [values.reshape(values.shape[0] * values.shape[1], -1)[index] for values in result.parameters.values()]
-    flat = np.concatenate(columns, axis=1).astype(float)
+    components = by_component(result.parameters)
     mode = np.zeros(len(index), int)
     if result.mode_table is not None:
         ranks = np.append(_ranks(result), len(MODES))  # grey, where no mode explains a draw
         mode = ranks[basins(result.mode_table, position)]
-    return Cloud(position, dict(zip(names, flat.T, strict=True)), mode)
+    return Cloud(position, {name: values.ravel()[index].astype(float) for name, values in components.items()}, mode)
 
 
 def _ranks(result: Result) -> np.ndarray:
@@ -61,7 +59,7 @@ def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
     if cloud.position.shape[1] < 2 or result.mode_table is None:
         return ()
     centres = result.mode_table.location
-    origin, axes_of_plane, words = plane(cloud.position, centres, summary.component_names(result.unconstrained))
+    origin, axes_of_plane, words = plane(cloud.position, centres, list(by_component(result.unconstrained)))
     points, tops = ((array - origin) @ axes_of_plane.T for array in (cloud.position, centres))
     ranks = _ranks(result)
     with drawing(height=3.0) as (canvas, axes):
@@ -106,7 +104,7 @@ def marginal(name: str, cloud: Cloud) -> Figure:
         edges = np.linspace(*range_of(values), 51).tolist()
         colours = [colour_of(rank) for rank in ranks]
         axes.hist(parts, edges, stacked=True, histtype="stepfilled", color=colours, alpha=0.65, linewidth=0)
-        without_scale(axes, name)
+        unscaled(axes, name)
         return figure(canvas, "", f"Histogram of {name}")
 
 
@@ -117,11 +115,8 @@ def pairs(cloud: Cloud) -> tuple[Figure, ...]:
     if len(names) < 2 or is_on_the_map:
         return ()
     count, colours = len(names) - 1, [colour_of(rank) for rank in cloud.mode]
-    with styled():
-        from matplotlib.figure import Figure as Canvas
-
-        canvas = Canvas(figsize=(max(1.8 * count, 4.0), max(1.5 * count, 2.6)))
-        grid: Any = canvas.subplots(count, count, squeeze=False, sharex="col", sharey="row")
+    size, shared = (max(1.8 * count, 4.0), max(1.5 * count, 2.6)), {"sharex": "col", "sharey": "row"}
+    with drawing(*size, nrows=count, ncols=count, squeeze=False, **shared) as (canvas, grid):
         for row, column in np.ndindex(count, count):
             axes = grid[row, column]
             if column > row:

@@ -1,5 +1,7 @@
-"""A result in one table for people: the answer first, then what it rests on."""
+"""A result in tables for people, the answer first, then what it rests on; and results as JSON for scripts."""
 
+import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,11 @@ from thermocline.bases import base_name
 from thermocline.checks import Check, Verdict
 from thermocline.estimators.convergence import round_trips
 from thermocline.estimators.stages import has_stages, stepping_stones, swap_rejections
-from thermocline.estimators.two_states import Pair
-from thermocline.records import Mode
+from thermocline.records import Estimate, Mode
+from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
-from thermocline.support.tables import Section, html_of, sections_text
+from thermocline.results.weighing import by_component
+from thermocline.support.tables import Section
 from thermocline.target import describe
 
 MOST_COMPONENTS = 20
@@ -23,20 +26,10 @@ MEANING: dict[Verdict, str] = {
 }
 
 
-def summary_text(result: Result) -> str:
-    """The summary as plain text, without colour codes, whatever the terminal."""
-    return sections_text(sections(result))
-
-
-def summary_html(result: Result) -> str:
-    """The summary as a piece of HTML that needs nothing from outside."""
-    return html_of(*sections(result))
-
-
-def sections(result: Result) -> list[Section]:
+def tables(result: Result) -> list[Section]:
     """All that the summary says, in order."""
-    tables = [answer_table(result), modes_table(result), run_table(result), parameters_table(result)]
-    return [*tables, checks_table(result.checks)]
+    of_result = (answer_table, modes_table, run_table, parameters_table)
+    return [*(table(result) for table in of_result), checks_table(result.checks)]
 
 
 def answer_table(result: Result) -> Section:
@@ -45,9 +38,7 @@ def answer_table(result: Result) -> Section:
     if estimate is None:
         why = next((check.advice for check in result.checks if check.name == "evidence"), "this method estimates none.")
         return Section("", (), [*rows, ("log Z", f"none: {why}")])
-    lower, upper = estimate.interval(0.95)
-    known = f"{estimate.dof:.0f} degrees of freedom; 95% interval {lower:.6g} to {upper:.6g}"
-    rows.append(("log Z", f"{estimate}  ({known})"))
+    rows.append(("log Z", with_interval(estimate)))
     if result.is_joint:
         divergences = f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}"
         rows.append(("KL divergence", divergences))
@@ -59,6 +50,11 @@ def answer_table(result: Result) -> Section:
     return Section("", (), rows)
 
 
+def with_interval(estimate: Estimate, digits: int = 6) -> str:
+    lower, upper = estimate.interval(0.95)
+    return f"{estimate}  ({estimate.dof:.0f} degrees of freedom; 95% interval {lower:.{digits}g} to {upper:.{digits}g})"
+
+
 def _stages(result: Result) -> list[tuple[str, str]]:
     """What replicas say: both stepping stones, and the barrier that swaps have to overcome."""
     stones, rejections = stepping_stones(result.draws, result.log_zeta), swap_rejections(result.draws)
@@ -66,10 +62,8 @@ def _stages(result: Result) -> list[tuple[str, str]]:
         f"{rejections.sum():.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are rejected with "
         f"probability {rejections.min():.2f} to {rejections.max():.2f}"
     )
-    return [
-        ("stepping stones", f"up from the base {stones.up}, down from the target {stones.down}"),
-        ("barrier", barrier),
-    ]
+    both = f"up from the base {stones.up}, down from the target {stones.down}"
+    return [("stepping stones", both), ("barrier", barrier)]
 
 
 def modes_table(result: Result) -> Section:
@@ -103,30 +97,27 @@ def run_table(result: Result) -> Section:
         ("method", info.method),
         ("base", base_name(base)),
         ("draws", f"{chains} chains x {draws}"),
-        ("evaluations", f"{evaluations.total:,} ({_by_name(evaluations.shown(), ',')})"),
-        ("seconds", f"{seconds.total:.1f} ({_by_name(seconds.shown(), '.1f')})"),
+        ("evaluations", f"{evaluations.total:,} ({by_name(evaluations.shown(), ',')})"),
+        ("seconds", f"{seconds.total:.1f} ({by_name(seconds.shown(), '.1f')})"),
         ("seed", f"{info.seed}, {info.precision}"),
-        ("versions", _by_name(info.versions, "")),
+        ("versions", by_name(info.versions, "")),
     ]
     return Section("Run", (), rows, info.notes)
 
 
-def _by_name(numbers: dict[str, Any], form: str) -> str:
+def by_name(numbers: dict[str, Any], form: str) -> str:
     return ", ".join(f"{name} {number:{form}}" for name, number in numbers.items())
 
 
 def parameters_table(result: Result) -> Section:
-    rows = [(name, *_described(result, pair)) for name, pair in result.components(MOST_COMPONENTS).items()]
-    left = len(component_names(result.parameters)) - len(rows)
+    rows = []
+    for name, values in result.components(MOST_COMPONENTS).items():
+        own = result.weighing.describe(values)
+        spread = (f"{value:.4g}" for value in (own.deviation, own.low, own.high))
+        rows.append((name, str(own.mean), *spread, f"{own.effective_size:.0f}", f"{own.r_hat:.3f}"))
+    left = len(by_component(result.parameters)) - len(rows)
     notes = (f"and {left} more; all are in result.parameters and result.expectation.",) if left else ()
     return Section("Parameters under the target", ("", "mean", "sd", "5%", "95%", "ESS", "R-hat"), rows, notes)
-
-
-def _described(result: Result, values: Pair) -> tuple[str, ...]:
-    """Weighted mean ± error, deviation, quantiles, effective size and R-hat of one component."""
-    own = result.weighing.describe(values)
-    spread = (f"{value:.4g}" for value in (own.deviation, own.low, own.high))
-    return str(own.mean), *spread, f"{own.effective_size:.0f}", f"{own.r_hat:.3f}"
 
 
 def checks_table(checks: tuple[Check, ...]) -> Section:
@@ -139,7 +130,59 @@ def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4g}"
 
 
-def component_names(variables: dict[str, np.ndarray]) -> list[str]:
-    """Every number among variables with leading axes (chain, draw), as one would index it."""
-    each = ((name, place) for name, values in variables.items() for place in np.ndindex(values.shape[2:]))
-    return [f"{name}[{','.join(map(str, place))}]" if place else name for name, place in each]
+def as_dict(result: Result | ManyResults) -> dict[str, Any]:
+    """The answer and what it rests on, of one target or of many."""
+    answer = result.log_evidence
+    of_all = {"verdict": result.verdict, "log_evidence": None if answer is None else vars(answer)}
+    own = _of_many(result) if isinstance(result, ManyResults) else _of_one(result)
+    return of_all | {"checks": [vars(check) for check in result.checks]} | own
+
+
+def _of_one(result: Result) -> dict[str, Any]:
+    """Caveats, modes, the first parameters and what was run."""
+    chains, draws = result.draws.log_ratio.shape
+    means = {name: result.weighing.mean(pair) for name, pair in result.components(MOST_COMPONENTS).items()}
+    return {
+        "caveats": list(result.info.caveats),
+        "modes": [vars(mode) for mode in result.modes],
+        "parameters": {
+            name: {"mean": mean.value, "standard_error": mean.standard_error} for name, mean in means.items()
+        },
+        "run": {"chains": chains, "draws": draws} | asdict(result.info),
+    }
+
+
+def _of_many(results: ManyResults) -> dict[str, Any]:
+    """Each target's answer, and what was run."""
+    runs, each, bias = results.runs, results.log_evidences, results.bias
+    return {
+        "verdicts": results.verdicts,
+        "log_evidences": None if each is None else vars(each),
+        "bias": None if bias is None else vars(bias),
+        "targets": results.index,
+        "run": {
+            "chains": runs.num_chains,
+            "draws": runs.known.num_draws[results.index],
+            "method": runs.settings.method_name,
+            "seed": runs.settings.seed,
+        },
+    }
+
+
+def to_json(value: Any) -> str:
+    """Strict JSON: what is not a finite number is null."""
+    return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Estimate):
+        return _plain(vars(value))
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(np.asarray(value).tolist())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

@@ -12,10 +12,10 @@ from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
 from thermocline.estimators.resampling import systematic_resample
-from thermocline.estimators.two_states import pooled
 from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored
 from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
+from thermocline.results import storage
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
@@ -133,9 +133,7 @@ def _plain_labels(labels: Labels | None) -> AxisLabels:
     if labels is None:
         return AxisLabels()
     plain = lambda value: value if isinstance(value, str | int | float) else str(value)  # noqa: E731
-    coords = {
-        dim: [plain(v.item() if isinstance(v, np.generic) else v) for v in labels.coords[dim]] for dim in labels.coords
-    }
+    coords = {dim: [plain(np.asarray(value).tolist()) for value in values] for dim, values in labels.coords.items()}
     return AxisLabels({name: list(dims) for name, dims in labels.dims.items()}, coords)
 
 
@@ -158,14 +156,8 @@ def _by_name(tree: Any) -> dict[str, np.ndarray]:
 def _template(tree: Any) -> Any:
     """The tree with names as leaves, where it is made of dicts, lists and tuples; else a flat dict."""
     named = jax.tree_util.tree_map_with_path(lambda path, _: leaf_name(path), tree)
-
-    def is_plain(node: Any) -> bool:
-        if isinstance(node, str):
-            return True
-        items = node.values() if type(node) is dict else node if type(node) in (list, tuple) else [None]
-        return all(is_plain(item) for item in items)
-
-    return named if is_plain(named) else {name: name for name in _by_name(tree)}
+    is_stored_whole = not storage.holds_opaque(storage.decode(storage.encode(named, {}), {}))
+    return named if is_stored_whole else {name: name for name in _by_name(tree)}
 
 
 def resampled_in_order(result: Result, length: int | None = None) -> np.ndarray:
@@ -174,13 +166,11 @@ def resampled_in_order(result: Result, length: int | None = None) -> np.ndarray:
     In random order draws would look independent, and chains that disagree would look alike. Those of the base, the
     first of the pool, are dealt out evenly. -1, where a target could not be sampled and there are no weights.
     """
-    shape, states = result.draws.log_ratio.shape, result.states
-    shape = shape[0], shape[1] if length is None else length
-    log_weight = result.draws.log_weight_target.ravel() if states is None else pooled(states.log_weight_target)
+    (num_chains, num_draws), log_weight = result.draws.log_ratio.shape, result.log_weight
+    shape = num_chains, num_draws if length is None else length
     if not np.isfinite(log_weight).any():
         return np.full(shape, -1)
-    num_chain = result.draws.log_ratio.size
-    numbers = len(log_weight) - num_chain, num_chain
+    numbers = len(log_weight) - num_chains * num_draws, num_chains * num_draws
     order = np.argsort(np.concatenate([(np.arange(number) + 0.5) / number for number in numbers]), kind="stable")
     return order[np.sort(systematic_resample(log_weight[order], shape[0] * shape[1], seed=0))].reshape(shape)
 

@@ -9,10 +9,11 @@ import numpy as np
 from thermocline.checks import verdict_of
 from thermocline.checks.model import without_caveats
 from thermocline.records import Estimate
+from thermocline.results.output import Tables
 from thermocline.results.result import Result
 from thermocline.support import fingerprint, special
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.tables import Section, html_of, sections_text
+from thermocline.support.tables import Section
 
 REASONS = ("verdict", "data", "caveats")  # not to compare; each can be overridden by its name
 
@@ -41,7 +42,7 @@ def compare(
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Tables):
     """Log evidences by model, and what follows from them; the estimates of different models are independent."""
 
     log_evidences: dict[str, Estimate]
@@ -90,10 +91,6 @@ class Comparison:
         """Posterior probability of every model."""
         return {name: self.probability(name) for name in self.log_evidences}
 
-    def summary(self) -> str:
-        """The table as plain text."""
-        return sections_text([self._table()])
-
     def as_dict(self) -> dict[str, Any]:
         """All numbers, for scripts."""
         best = self.ranking[0]
@@ -113,7 +110,7 @@ class Comparison:
 
     def plot(self) -> Any:
         """Log evidences relative to the best, and probabilities, as a matplotlib figure."""
-        from thermocline.report.comparison import figure_of_comparison
+        from thermocline.report.page import figure_of_comparison
 
         return figure_of_comparison(self)
 
@@ -121,10 +118,7 @@ class Comparison:
         best = self.ranking[0]
         return f"<Comparison of {len(self.log_evidences)} models: {best} has probability {self.probability(best)}>"
 
-    def _repr_html_(self) -> str:
-        return html_of(self._table())
-
-    def _table(self) -> Section:
+    def _tables(self) -> list[Section]:
         best = self.ranking[0]
         rows = []
         for name in self.ranking:
@@ -133,7 +127,7 @@ class Comparison:
             low, high = self.probability_interval(name)
             rows.append((name, str(self.log_evidences[name]), factor, prior, probability, f"{low:.3g} to {high:.3g}"))
         columns = ("model", "log Z", "log Bayes factor", "prior", "probability", "95% interval")
-        return Section("Models", columns, rows, self.notes)
+        return [Section("Models", columns, rows, self.notes)]
 
     def _evidence(self, name: str) -> Estimate:
         if name not in self.log_evidences:

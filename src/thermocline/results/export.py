@@ -17,14 +17,8 @@ if TYPE_CHECKING:
     import xarray
 
 DIAGNOSTICS = ("mean", "standard_error", "ess", "r_hat")
-STATISTICS = {  # ArviZ's name: ours
-    "acceptance_rate": "acceptance",
-    "diverging": "is_divergent",
-    "inverse_temperature": "inverse_temperature",
-    "log_ratio": "log_ratio",
-    "log_weight_target": "log_weight_target",
-    "log_weight_base": "log_weight_base",
-}
+KEPT = ("inverse_temperature", "log_ratio", "log_weight_target", "log_weight_base")
+STATISTICS = {"acceptance_rate": "acceptance", "diverging": "is_divergent"} | {name: name for name in KEPT}  # to ours
 UNSAFE = re.compile(r"[/\x00-\x1f\x7f]|^\W|\s$|(?<=_dim)_(?=\d+$)")
 
 

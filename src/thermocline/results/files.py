@@ -13,7 +13,7 @@ import numpy as np
 from thermocline.checks import Check
 from thermocline.engine.batch import alike
 from thermocline.engine.prepare import log_support
-from thermocline.records import BaseDraws, Estimate, Phases, restored
+from thermocline.records import BaseDraws, Estimate, restored
 from thermocline.results import storage
 from thermocline.results.export import (
     arviz_groups,
@@ -26,7 +26,7 @@ from thermocline.results.export import (
 )
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Continuation, Result
-from thermocline.results.runs import Known, Settings, scattered
+from thermocline.results.runs import Known, ManyRuns, Settings, scattered
 from thermocline.support.errors import ThermoclineError
 
 FORMAT = 1  # of the file's header; raised when older readers could not understand it
@@ -59,7 +59,10 @@ def save(results: Result | ManyResults, path: str | Path) -> None:
         "unconstrained": dataset([result.unconstrained for result in each], targets),
         "thermocline": xarray.Dataset({name: (own_dims(name, values), values) for name, values in arrays.items()}),
     }
-    storage.write_groups(path, groups, attributes_of(results) | {"thermocline": storage.to_json(header)})
+    tree = xarray.DataTree.from_dict(groups)
+    tree.attrs.update(attributes_of(results) | {"thermocline": storage.to_json(header)})
+    with storage.written_whole(path) as file:
+        tree.to_netcdf(file, engine="h5netcdf")
 
 
 def _header_of_one(result: Result, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -104,30 +107,22 @@ def load(path: str | Path) -> Any:
         header, arrays = json.loads(attributes["thermocline"]), groups["thermocline"]
         if "many" in header:
             return _load_many(groups)
-        template, info, run = (storage.decode(header[name], arrays) for name in ("template", "info", "run"))
-        answer = float(header["log_zeta"]), Estimate(*header["log_support"])
-        run |= {"info": info, "log_likelihood": run.get("log_likelihood", {})}
-        return _result(groups, header["names"], template, *answer, run)
+        run = {name: storage.decode(header[name], arrays) for name in ("template", "info")}
+        run |= {"log_zeta": float(header["log_zeta"]), "log_support": Estimate(*header["log_support"])}
+        return _result(groups, header["names"], run | storage.decode(header["run"], arrays))
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
 
 
-def _result(
-    groups: Groups, names: dict[str, Any], template: Any, log_zeta: float, support: Estimate, run: dict[str, Any]
-) -> Result:
+def _result(groups: Groups, names: dict[str, Any], run: dict[str, Any]) -> Result:
+    """From the groups of draws, and all else by the names of the fields."""
     return Result(
-        restored(groups["draws"]),
-        {name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
-        {name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
-        template,
-        run["law"],
-        run["schedule"],
-        log_zeta,
-        support,
-        BaseDraws(*run["base_draws"]),
-        run["info"],
-        Continuation(*run["continuation"]),
-        *(run[name] for name in OF_EACH),
+        draws=restored(groups["draws"]),
+        parameters={name: groups["weighted_posterior"][stored] for name, stored in names["parameters"].items()},
+        unconstrained={name: groups["unconstrained"][stored] for name, stored in names["unconstrained"].items()},
+        base_draws=BaseDraws(*run.pop("base_draws")),
+        continuation=Continuation(*run.pop("continuation")),
+        **run,
     )
 
 
@@ -140,12 +135,12 @@ def _load_many(groups: Groups) -> ManyResults:
     alike = {place: (row, trees) for places, trees in read["families"] for row, place in enumerate(places)}
     for place, (target, own) in enumerate(zip(targets.tolist(), read["each"], strict=True)):
         law, schedule, base_draws, base, tuning, states = _at_row(*alike[place])
-        continuation = settings.method, base, tuning, states, own["num_steps"]
+        continuation = settings.method, base, tuning, states, own.pop("num_steps")
         run = own | {"law": law, "schedule": schedule, "base_draws": base_draws, "continuation": continuation}
+        run |= {"log_zeta": float(known.log_zeta[target]), "log_support": log_support(known.support[target])}
         cut = (place, slice(None), slice(known.num_draws[target]))  # without what fills up shorter runs
         own_groups = {group: {name: leaf[cut] for name, leaf in groups[group].items()} for group in DRAWN}
-        answer = float(known.log_zeta[target]), log_support(known.support[target])
-        results[target] = _result(own_groups, header["names"], read["template"], *answer, run)
+        results[target] = _result(own_groups, header["names"], run | {"template": read["template"]})
     num_chains = groups["draws"]["log_ratio"].shape[1]
     checks = [tuple(Check(*check) for check in rows) for rows in header["checks"]]
     runs = StoredRuns(settings, known, num_chains, read["group"], read["seconds"], results)
@@ -158,14 +153,9 @@ def _at_row(row: int, trees: Any) -> Any:
 
 
 @dataclass(eq=False)
-class StoredRuns:
+class StoredRuns(ManyRuns):
     """The runs of a file, whose Results are at hand."""
 
-    settings: Settings
-    known: Known
-    num_chains: int
-    group: int
-    seconds: Phases
     results: dict[int, Result]  # by target
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:

@@ -1,10 +1,8 @@
 """What many targets leave: a Result for each, their joint log evidence, and a verdict on the sum."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path as FilePath
 from types import SimpleNamespace
 from typing import Any, overload
 
@@ -13,19 +11,20 @@ import numpy as np
 from thermocline.checks import Check, Verdict, verdict_of
 from thermocline.checks.many import check_sum, check_targets
 from thermocline.engine.prepare import log_support
+from thermocline.estimators.batches import batches_of_groups
 from thermocline.estimators.two_state_answers import log_evidence_of
 from thermocline.estimators.two_states import states_of
 from thermocline.records import Estimate, sum_of
-from thermocline.results.result import Result, known_batches
+from thermocline.results.output import Output
+from thermocline.results.result import Result
 from thermocline.results.runs import WEIGHTS, ManyRuns, stacked, weights
-from thermocline.support.optional import require
-from thermocline.support.tables import html_of, sections_text
+from thermocline.results.weighing import stacked_estimates
 
 VERDICTS: tuple[Verdict, ...] = ("ok", "suspect", "failed")
 
 
 @dataclass(frozen=True, eq=False)
-class ManyResults:
+class ManyResults(Output):
     """The results of many targets, as a sequence: `results[i]` is the Result of target i, made when asked for.
 
     A slice, a list of indices or a mask gives the results of some of them, with their own joint evidence.
@@ -93,8 +92,7 @@ class ManyResults:
     @property
     def verdict_counts(self) -> dict[Verdict, int]:
         """How many targets have each verdict."""
-        counts = Counter(self.verdicts.tolist())
-        return {verdict: counts[verdict] for verdict in VERDICTS}
+        return {verdict: int(np.sum(self.verdicts == verdict)) for verdict in VERDICTS}
 
     @property
     def verdict(self) -> Verdict:
@@ -121,36 +119,6 @@ class ManyResults:
         """A field of all draws (target, chain, draw); targets with fewer draws than others are filled up with NaN."""
         return stacked([leaf for (leaf,) in self.runs.fields(self.index, name)])
 
-    def summary(self) -> str:
-        """The joint answer, what it rests on, and the worst targets by index, as a table for people."""
-        from thermocline.report.many import tables
-
-        return sections_text(tables(self))
-
-    def _repr_html_(self) -> str:
-        from thermocline.report.many import tables
-
-        return html_of(*tables(self))
-
-    def report(self, path: str | FilePath = "report.html") -> FilePath:
-        """Write one self-contained page for people: the joint answer, whether to trust it, the worst targets."""
-        require("report", "matplotlib", "jinja2")
-        from thermocline.report.many import write_many
-
-        return write_many(self, path)
-
-    def to_arviz(self) -> Any:
-        """The draws for ArviZ, with a leading dimension over targets."""
-        from thermocline.results.export import to_arviz
-
-        return to_arviz(self)
-
-    def save(self, path: str | FilePath) -> None:
-        """Write a netCDF file that `tc.load`, xarray and ArviZ open, with a leading dimension over targets."""
-        from thermocline.results.files import save
-
-        save(self, path)
-
     def __repr__(self) -> str:
         answer = "no evidence" if self.log_evidence is None else f"joint log Z = {self.log_evidence}"
         return f"<ManyResults of {len(self)} targets: {answer}, {self.runs.num_chains} chains of {self.lengths} each>"
@@ -165,7 +133,7 @@ class ManyResults:
     @cached_property
     def _evidences(self) -> tuple[Estimate, Estimate, Estimate]:
         """The log evidence of every target from all its draws, from the first half and from the second."""
-        rows, known = [], self.runs.known
+        rows, known, group = [], self.runs.known, self.runs.group
         each = zip(self.index, weights(self.runs, self.index), self.runs.bases(self.index), strict=True)
         for target, own, (law, of_base) in each:
             log_zeta, support = float(known.log_zeta[target]), log_support(known.support[target])
@@ -173,7 +141,7 @@ class ManyResults:
                 chosen = part(own[0].shape[1])
                 draws: Any = SimpleNamespace(**{name: leaf[:, chosen] for name, leaf in zip(WEIGHTS, own, strict=True)})
                 states = None if law is None else states_of(law, of_base[part(len(of_base))], draws)
-                batches = known_batches(draws.log_weight_target.shape, self.runs.group)
-                rows.append(list(vars(log_evidence_of(states, draws, log_zeta, support, batches)).values()))
-        table = np.array(rows).reshape(-1, 3, 3)
-        return Estimate(*table[:, 0].T), Estimate(*table[:, 1].T), Estimate(*table[:, 2].T)
+                batches = batches_of_groups(len(own[0]), draws.log_ratio.shape[1], group) if group else None
+                rows.append(log_evidence_of(states, draws, log_zeta, support, batches))
+        whole, first, second = (stacked_estimates(rows[part::3], (len(self),)) for part in range(3))
+        return whole, first, second

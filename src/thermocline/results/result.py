@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 import jax
@@ -20,9 +19,8 @@ from thermocline.estimators.two_states import Pair, TwoStates, pooled, states_of
 from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
-from thermocline.results.mapping import as_betas, log_prior, map_draws
-from thermocline.results.weighing import Weighing
-from thermocline.support.optional import require
+from thermocline.results.output import Output
+from thermocline.results.weighing import Weighing, as_betas, by_component, log_prior, map_draws, stacked_estimates
 from thermocline.support.precision import computing_in
 
 
@@ -37,7 +35,7 @@ class Continuation(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Output):
     """Draws of a finished run and everything that follows from them.
 
     `parameters` are the draws in the user's coordinates by name, `unconstrained` as they were sampled;
@@ -113,8 +111,7 @@ class Result:
         """Equally weighted draws of the target by name: systematic resampling of the base's draws and all chains'."""
         if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
             raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
-        log_weight = self.draws.log_weight_target if self.states is None else pooled(self.states.log_weight_target)
-        index = systematic_resample(log_weight.ravel(), num_draws, seed)
+        index = systematic_resample(self.log_weight, num_draws, seed)
         return {name: values[index] for name, values in self.pool.items()}
 
     def log_partition(self, betas: Any) -> Curve:
@@ -166,40 +163,10 @@ class Result:
         """Whether to trust it. "failed": do not; "suspect": look at the checks; "ok": nothing was found against it."""
         return verdict_of(self.checks)
 
-    def summary(self) -> str:
-        """The answer, the checks and the parameters, as a table for people."""
-        from thermocline.report.summary import summary_text
-
-        return summary_text(self)
-
-    def _repr_html_(self) -> str:
-        from thermocline.report.summary import summary_html
-
-        return summary_html(self)
-
     def __repr__(self) -> str:
         answer = "no evidence" if self.log_evidence is None else f"log Z = {self.log_evidence}"
         chains, draws = self.draws.log_ratio.shape
         return f"<Result {self.verdict}: {answer}, {chains} chains of {draws} draws>"
-
-    def report(self, path: str | FilePath = "report.html") -> FilePath:
-        """Write one self-contained page for people: the answer, whether to trust it, figures, what was run."""
-        require("report", "matplotlib", "jinja2")
-        from thermocline.report import SECTIONS, write_page
-
-        return write_page(self, path, SECTIONS)
-
-    def to_arviz(self) -> Any:
-        """The draws for ArviZ: InferenceData before its version 1, an xarray DataTree from there on."""
-        from thermocline.results.export import to_arviz
-
-        return to_arviz(self)
-
-    def save(self, path: str | FilePath) -> None:
-        """Write a netCDF file that `tc.load`, xarray and ArviZ open."""
-        from thermocline.results.files import save
-
-        save(self, path)
 
     @property
     def cost(self) -> Cost:
@@ -219,7 +186,9 @@ class Result:
     @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
-        return known_batches(self.draws.log_ratio.shape, 0 if self.schedule is None else self.schedule.group)
+        num_chains, num_draws = self.draws.log_ratio.shape
+        group = 0 if self.schedule is None else self.schedule.group
+        return batches_of_groups(num_chains, num_draws, group) if group else None
 
     @property
     def is_joint(self) -> bool:
@@ -233,11 +202,8 @@ class Result:
 
     def components(self, most: int | None = None) -> dict[str, Pair]:
         """The first numbers among the parameters, or all, as one would index them: at the draws of both states."""
-        each = ((name, place) for name, values in self.parameters.items() for place in np.ndindex(values.shape[2:]))
-        return {
-            f"{name}[{','.join(map(str, place))}]" if place else name: self._pair(self.pool[name][(..., *place)])
-            for name, place in islice(each, most)
-        }
+        components = by_component(self.pool, 1).items()
+        return {name: self._pair(values) for name, values in islice(components, most)}
 
     def need_joint(self, what: str) -> Law:
         """The law of beta, for what needs one."""
@@ -250,16 +216,10 @@ class Result:
     def _elementwise(self, estimate: Callable[[Pair], Estimate], function: Callable[[Any], Any]) -> Estimate:
         """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
         values = map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
+        if values.ndim == 1:
+            return estimate(self._pair(values))
         axes = values.shape[1:]
-
-        def one(column: np.ndarray) -> Estimate:
-            return estimate(self._pair(column))
-
-        if not axes:
-            return one(values)
-        parts = [one(values[(..., *index)]) for index in np.ndindex(axes)]
-        fields = zip(*((part.value, part.standard_error, part.dof) for part in parts), strict=True)
-        return Estimate(*(np.array(field).reshape(axes) for field in fields))
+        return stacked_estimates([estimate(self._pair(values[(..., *place)])) for place in np.ndindex(axes)], axes)
 
     def _pair(self, column: np.ndarray) -> Pair:
         """Values at the pool's draws as those at the base's and those at the chains'."""
@@ -275,17 +235,17 @@ class Result:
             return flat
         return {name: np.concatenate([self.base_parameters[name], values]) for name, values in flat.items()}
 
+    @property
+    def log_weight(self) -> np.ndarray:
+        """For the target, of the pool's draws."""
+        return self.draws.log_weight_target.ravel() if self.states is None else pooled(self.states.log_weight_target)
+
     def _context(self) -> Context:
-        scalars = {}
-        for name, values in self.unconstrained.items():
-            for index in np.ndindex(values.shape[2:]):
-                label = name + (f"[{','.join(map(str, index))}]" if index else "")
-                scalars[label] = values[(..., *index)]
         law, known = self.law, self.mode_table
         prior = None if law is None or ladder_of(law) is not None else partial(log_prior, law)
         return Context(
             self.draws,
-            scalars,
+            by_component(self.unconstrained),
             self.info.has_evidence,
             self.log_evidence,
             self.log_zeta,
@@ -305,8 +265,3 @@ class Result:
             self.states,
             self.info.biases,
         )
-
-
-def known_batches(shape: tuple[int, ...], group: int) -> Batches | None:
-    """Batches of (chain, draw), where so many draws are known to make one independent piece; else 0."""
-    return batches_of_groups(shape[0], shape[1], group) if group else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from thermocline.engine.prepare import base_draws_of, log_support
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
 from thermocline.paths import Law, Path, as_stored
-from thermocline.records import BaseDraws, Draws, Phases
+from thermocline.records import BaseDraws, Phases
 from thermocline.results.assemble import assemble
 from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
@@ -60,7 +60,8 @@ class Known(NamedTuple):
         return (self.num_bad == 0) & (self.support[:, 0] > 0)
 
 
-class ManyRuns(Protocol):
+@dataclass(eq=False)
+class ManyRuns:
     """What `ManyResults` asks of the runs behind it, whether they were made in this session or read from a file."""
 
     settings: Settings
@@ -71,41 +72,35 @@ class ManyRuns(Protocol):
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
         """Some fields (chain, draw) of the draws of some targets, one after another."""
-        ...
+        raise NotImplementedError
 
     def bases(self, targets: np.ndarray) -> Iterator[tuple[Law | None, np.ndarray]]:
         """The law of beta of some targets, where there is one, and r at draws of their base, one after another."""
-        ...
+        raise NotImplementedError
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        """The Result of one target, as `tc.sample` would have left it."""
-        ...
+        """The Result of one target, as `tc.sample` would have left it; for checks, without what they do not need."""
+        raise NotImplementedError
 
 
 @dataclass(eq=False)
-class Runs:
+class Runs(ManyRuns):
     """What the targets of a call left, part by part; draws stay where they are, in memory or in files."""
 
     parts: list[Part]
-    settings: Settings
-    known: Known
-    num_chains: int
-    group: int
-    seconds: Phases
     _latest: Any = (None, None)  # block of which base draws were made, and they
 
     @staticmethod
     def of(parts: list[Part], settings: Settings) -> "Runs":
         rows, first = [], parts[0].explored.outcomes
-        for part in parts:
-            explored, outcomes = part.explored, part.explored.outcomes
+        for targets, explored, _ in parts:
             of_base = explored.seeds, explored.log_zeta, explored.num_bad, explored.support
-            each = Known(*of_base, outcomes.drawn.num_draws, outcomes.warmup_gradients)
-            rows.append(at(each, slice(len(part.targets))))
+            each = Known(*of_base, explored.outcomes.drawn.num_draws, explored.outcomes.warmup_gradients)
+            rows.append(at(each, slice(len(targets))))
         known = scattered(joined(rows), np.concatenate([part.targets for part in parts]))
         group = 0 if first.tuning.schedule is None else first.tuning.schedule.group
         seconds = sum((part.explored.outcomes.seconds for part in parts), Phases())
-        return Runs(parts, settings, known, first.drawn.num_chains, group, seconds)
+        return Runs(settings, known, first.drawn.num_chains, group, seconds, parts)
 
     @cached_property
     def places(self) -> dict[int, tuple[Part, int]]:
@@ -113,8 +108,7 @@ class Runs:
         return {int(target): (part, row) for part in self.parts for row, target in enumerate(part.targets)}
 
     def fields(self, targets: np.ndarray, *names: str) -> Iterator[tuple[np.ndarray, ...]]:
-        """Some fields (chain, draw) of some targets; a block's are read at once."""
-        latest, rows = None, []
+        latest, rows = None, []  # a block's are read at once
         for target in targets:
             part, row = self.places[int(target)]
             drawn = part.explored.outcomes.drawn
@@ -124,7 +118,6 @@ class Runs:
             yield rows[place]
 
     def bases(self, targets: np.ndarray) -> Iterator[tuple[Law | None, np.ndarray]]:
-        """Laws, and r at draws of the base, made again as they were."""
         for target in targets:
             part, row = self.places[int(target)]
             law = at(part.explored.outcomes.tuning.law, row)
@@ -141,7 +134,6 @@ class Runs:
                 yield part.targets[rows], explored.seeds[rows], paths.take(rows), at(tuning, rows)
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        """The Result of one target, assembled as `tc.sample` does it; for checks alone, without what they need not."""
         (part, row), settings, seed = self.places[target], self.settings, int(self.known.seed[target])
         with computing_in(settings.precision):
             explored, method = self._exploration(target), cast(settings.method, settings.precision)
@@ -154,7 +146,11 @@ class Runs:
                 path = Path(replace(path.target, log_likelihood=None), path.base, path.log_zeta)
             notes = (f"target {target} of a call of sample_many", *fit.notes)
             result = assemble(explored._replace(path=path), method, seed, settings.precision, modes, notes=notes)
-        return result if settings.has_positions else without_parameters(result)
+        if settings.has_positions:
+            return result
+        kept = {entry.name: getattr(result, entry.name) for entry in fields(result)}
+        draws = result.draws._replace(position=result.draws.position[..., :0])
+        return EvidenceOnly(**kept | {"draws": draws, "parameters": {}, "unconstrained": {}, "template": {}})
 
     def _exploration(self, target: int) -> Exploration:
         """The run of one target, as `tc.sample` would have left it."""
@@ -215,13 +211,6 @@ class EvidenceOnly(Result):
         raise ThermoclineError(DROPPED)
 
     posterior = to_arviz = save = _elementwise = _refuse
-
-
-def without_parameters(result: Result) -> Result:
-    """What is left of a result without draws of the parameters."""
-    kept = {entry.name: getattr(result, entry.name) for entry in fields(result)}
-    draws: Draws = result.draws._replace(position=result.draws.position[..., :0])
-    return EvidenceOnly(**kept | {"draws": draws, "parameters": {}, "unconstrained": {}, "template": {}})
 
 
 def lean(part: Part) -> Part:

@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -24,53 +26,28 @@ from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, Phases,
 from thermocline.records.modes import ModeTable, SearchRecord, TailIndex
 from thermocline.support.errors import ThermoclineError
 
-if TYPE_CHECKING:
-    import xarray
-
 # The classes that files may hold, by tags of their own: modules and classes can be renamed, and tags stay. Only these
 # can come back, so that a file can make no other object.
-STORABLE: dict[str, type] = {
-    "base/gaussian": Gaussian,
-    "base/low-rank": LowRankGaussian,
-    "base/mixture": Mixture,
-    "base/student-t": StudentT,
-    "base/tied-mixture": TiedMixture,
-    "control/logistic": Logistic,
-    "law/continuous": Continuous,
-    "law/curve": Curve,
-    "law/ladder": Ladder,
-    "law/learned": Learned,
-    "law/neighbours": Neighbours,
-    "law/profile": Profile,
-    "law/schedule": TemperatureSchedule,
-    "law/window": Window,
-    "method/adiabatic": AdiabaticMonteCarlo,
-    "method/extended": ExtendedHamiltonian,
-    "mover/hmc": HMC,
-    "mover/langevin": Langevin,
-    "mover/metric": Metric,
-    "mover/move": Move,
-    "mover/nuts": NUTS,
-    "record/axis-labels": AxisLabels,
-    "record/cost": Cost,
-    "record/estimate": Estimate,
-    "record/fingerprint": Fingerprint,
-    "record/mode-table": ModeTable,
-    "record/phases": Phases,
-    "record/run-info": RunInfo,
-    "record/search": SearchRecord,
-    "record/tail-index": TailIndex,
-    "state/ensemble": Ensemble,
-    "state/extended": ExtendedPoint,
-    "state/gibbs": GibbsState,
-    "state/particles": Group,
-    "state/point": Point,
-    "tuning": Tuning,
-    "tuning/bias": Bias,
-    "tuning/control": Control,
-    "tuning/learning": Learning,
+STORABLE: dict[str, Any] = {"tuning": Tuning} | {
+    f"{kind}/{name}": made
+    for kind, named in (
+        ("base", {"gaussian": Gaussian, "low-rank": LowRankGaussian, "student-t": StudentT}),
+        ("base", {"mixture": Mixture, "tied-mixture": TiedMixture}),
+        ("control", {"logistic": Logistic}),
+        ("law", {"continuous": Continuous, "ladder": Ladder, "learned": Learned, "neighbours": Neighbours}),
+        ("law", {"curve": Curve, "profile": Profile, "schedule": TemperatureSchedule, "window": Window}),
+        ("method", {"adiabatic": AdiabaticMonteCarlo, "extended": ExtendedHamiltonian} | METHODS),
+        ("mover", {"hmc": HMC, "langevin": Langevin, "metric": Metric, "move": Move, "nuts": NUTS}),
+        ("record", {"axis-labels": AxisLabels, "cost": Cost, "estimate": Estimate, "fingerprint": Fingerprint}),
+        ("record", {"mode-table": ModeTable, "phases": Phases, "run-info": RunInfo, "search": SearchRecord}),
+        ("record", {"tail-index": TailIndex}),
+        ("state", {"ensemble": Ensemble, "extended": ExtendedPoint, "gibbs": GibbsState, "particles": Group}),
+        ("state", {"point": Point}),
+        ("tuning", {"bias": Bias, "control": Control, "learning": Learning}),
+    )
+    for name, made in named.items()
+    if isinstance(made, type)  # some methods are another by a name of its own
 }
-STORABLE |= {f"method/{name}": made for name, made in METHODS.items() if isinstance(made, type)}
 TAGS: dict[type, str] = {cls: tag for tag, cls in STORABLE.items()}
 
 
@@ -118,26 +95,23 @@ def decode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {decode(key, arrays): decode(item, arrays) for key, item in content}
     fields = {name: decode(item, arrays) for name, item in rest[0][1].items()}
     cls = STORABLE.get(content)
-    if cls is None or any(map(_holds_opaque, fields.values())):
+    if cls is None or any(map(holds_opaque, fields.values())):
         return Opaque(content if cls is None else cls.__name__)
     return cls(**fields)
 
 
-def _holds_opaque(value: Any) -> bool:
+def holds_opaque(value: Any) -> bool:
     items = value.values() if isinstance(value, dict) else value if type(value) in (list, tuple) else ()
-    return isinstance(value, Opaque) or any(map(_holds_opaque, items))
+    return isinstance(value, Opaque) or any(map(holds_opaque, items))
 
 
-def write_groups(path: str | Path, groups: "dict[str, xarray.Dataset]", attributes: dict[str, Any]) -> None:
-    """Write groups of variables as one netCDF file, whole or not at all."""
-    import xarray
-
-    tree = xarray.DataTree.from_dict(groups)
-    tree.attrs.update(attributes)
+@contextmanager
+def written_whole(path: str | Path) -> Iterator[Path]:
+    """A file to write into, which takes the place of `path` once it is whole."""
     path = Path(path)
     temporary = path.with_name(path.name + ".tmp")
     try:
-        tree.to_netcdf(temporary, engine="h5netcdf")
+        yield temporary
         temporary.replace(path)
     except OSError as error:
         raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
@@ -146,7 +120,7 @@ def write_groups(path: str | Path, groups: "dict[str, xarray.Dataset]", attribut
 
 
 def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
-    """The groups and attributes of a file that `write_groups` made."""
+    """The groups and attributes of a file that `Result.save` wrote."""
     import xarray
 
     if not Path(path).is_file():

@@ -1,7 +1,10 @@
-"""Values at a run's draws, weighted for the target: of both states together, or of the chains where there is one."""
+"""Functions of draws and of beta, and how values at the draws become estimates under the target."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from thermocline import estimators
@@ -9,7 +12,10 @@ from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
 from thermocline.estimators.two_states import Pair, TwoStates
+from thermocline.paths import Law
+from thermocline.paths.laws import log_prior_at
 from thermocline.records import Estimate
+from thermocline.support.precision import computing_in
 
 
 class Described(NamedTuple):
@@ -31,26 +37,68 @@ class Weighing(NamedTuple):
     batches: Batches | None
 
     def mean(self, values: Pair) -> Estimate:
-        if self.states is None:
-            return estimators.expectation(values[1], self.log_weight, self.batches)
-        return together.expectation(self.states, values, self.states.log_weight_target)
+        return self._asked(estimators.expectation, together.expectation, values)
 
     def quantile(self, values: Pair, probability: float) -> Estimate:
-        if self.states is None:
-            return estimators.quantile(values[1], self.log_weight, probability, self.batches)
-        return together.quantile(self.states, values, self.states.log_weight_target, probability)
+        return self._asked(estimators.quantile, together.quantile, values, probability)
 
     def effective_size(self, values: Pair) -> float:
+        return self._asked(effective_size, together.effective_size, values)
+
+    def _asked(self, of_chains: Callable[..., Any], of_both: Callable[..., Any], values: Pair, *more: float) -> Any:
         if self.states is None:
-            return effective_size(values[1], self.log_weight, self.batches)
-        return together.effective_size(self.states, values, self.states.log_weight_target)
+            return of_chains(values[1], self.log_weight, *more, self.batches)
+        return of_both(self.states, values, self.states.log_weight_target, *more)
 
     def describe(self, values: Pair) -> Described:
         base, chains = values[0].astype(float), values[1].astype(float)
         mean = self.mean((base, chains))
         variance = self.mean(((base - mean.value) ** 2, (chains - mean.value) ** 2)).value
         low, high = (self.quantile((base, chains), probability).value for probability in (0.05, 0.95))
-        agreement = r_hat(pseudo_values(chains, self.log_weight))
-        return Described(
-            mean, float(np.sqrt(max(variance, 0.0))), low, high, self.effective_size((base, chains)), agreement
-        )
+        size, agreement = self.effective_size((base, chains)), r_hat(pseudo_values(chains, self.log_weight))
+        return Described(mean, float(np.sqrt(max(variance, 0.0))), low, high, size, agreement)
+
+
+def map_draws(function: Callable[[Any], Any], draws: Any) -> np.ndarray:
+    """The function of every draw, a PyTree with a leading axis: one by one where it cannot be traced."""
+    try:
+        with computing_in("float64"):
+            return np.asarray(_mapped(function, draws), float)
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+        number = len(jax.tree.leaves(draws)[0])
+        return np.array([function(jax.tree.map(lambda leaf: leaf[i], draws)) for i in range(number)], float)  # noqa: B023
+
+
+def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
+    """-f at each beta."""
+    with computing_in("float64"):
+        return log_prior_at(law, betas)
+
+
+def as_betas(betas: Any) -> np.ndarray:
+    """One or several inverse temperatures as a flat array."""
+    array = np.atleast_1d(np.asarray(betas, float))
+    if np.any((array < 0) | (array > 1)):
+        raise ValueError("inverse temperatures lie between 0 and 1.")
+    return array
+
+
+@partial(jax.jit, static_argnums=0)
+def _mapped(function: Callable[[Any], Any], draws: Any) -> jax.Array:
+    """Compiled once for each function."""
+    return jax.vmap(function)(draws)
+
+
+def by_component(variables: dict[str, np.ndarray], num_leading: int = 2) -> dict[str, np.ndarray]:
+    """Every number among variables with so many leading axes over draws, by the name that one would index it with."""
+    found = {}
+    for name, values in variables.items():
+        for place in np.ndindex(values.shape[num_leading:]):
+            found[f"{name}[{','.join(map(str, place))}]" if place else name] = values[(..., *place)]
+    return found
+
+
+def stacked_estimates(each: list[Estimate], shape: tuple[int, ...]) -> Estimate:
+    """Estimates as one of arrays of that shape."""
+    table = np.reshape([(one.value, one.standard_error, one.dof) for one in each], (*shape, 3))
+    return Estimate(*np.moveaxis(table, -1, 0))

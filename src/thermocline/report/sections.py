@@ -1,0 +1,264 @@
+"""The report's sections on the answer, the checks, the temperature, the base and the run, each from a Result."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from thermocline.checks import Check
+from thermocline.estimators.convergence import round_trips
+from thermocline.estimators.evidence import log_ratio_of_means, relative
+from thermocline.estimators.stages import has_stages
+from thermocline.paths import ladder_of
+from thermocline.records import Draws, Estimate
+from thermocline.report import summary
+from thermocline.report.page import BASE, FAINT, MODES, TARGET, Figure, Section, drawing, figure, range_of, unscaled
+from thermocline.results.result import Result
+from thermocline.results.weighing import by_component
+
+NUM_LOOKS, MOST_MODES = 12, 10
+MOST_CHAINS, MOST_STEPS = 4, 250
+BAND = 0.75  # of the height of a chain
+MOST_COORDINATES = 6
+CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
+
+
+def answer(result: Result) -> Section:
+    table = summary.answer_table(result)
+    tables = table._replace(rows=table.rows[1:]), summary.parameters_table(result)  # the verdict is the headline
+    return Section(figures=(*evidence_against_work(result), *masses(result)), tables=tables)
+
+
+def evidence_against_work(result: Result) -> tuple[Figure, ...]:
+    """Log Z with its error from the first part of the draws, for growing parts."""
+    from matplotlib.ticker import EngFormatter
+
+    final, draws = result.log_evidence, result.draws
+    if final is None or not np.isfinite(final.value):
+        return ()
+    num_draws = draws.log_ratio.shape[1]
+    lengths = np.unique(np.geomspace(min(16, num_draws), num_draws, NUM_LOOKS).astype(int))
+    work = np.cumsum(draws.num_gradients.sum(axis=0))[lengths - 1]
+    parts = [Draws(*(leaf[:, :length] for leaf in draws)) for length in lengths]
+    estimates = [replace(result, draws=part).log_evidence or final for part in parts]
+    with drawing() as (canvas, axes):
+        values, reach = evidences(axes, final, work, estimates)
+        near = reach < 12 * max(reach[-1], 1e-12)  # the error of the first looks may be beyond all measure
+        low, high = np.min((values - reach)[near]), np.max((values + reach)[near])
+        margin = 0.08 * (high - low) or 0.1
+        axes.set(xscale="log", xlabel="gradients while sampling", ylim=(low - margin, high + margin))
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.xaxis.set_minor_formatter("")
+        return (figure(canvas, "log Z with its 95% interval as draws came in; the band is the final interval."),)
+
+
+def evidences(axes: Any, final: Estimate, at: np.ndarray, estimates: list[Estimate]) -> Any:
+    """Log Z with 95% intervals at some places, over a band that is the final interval; the values and their reach."""
+    known = [bool(np.isfinite(e.value) and np.isfinite(e.standard_error)) for e in estimates]
+    kept = [e for e, is_known in zip(estimates, known, strict=True) if is_known]
+    values, reach = np.array([e.value for e in kept]), np.array([e.interval()[1] - e.value for e in kept])
+    axes.axhspan(*final.interval(), color=TARGET, alpha=0.12, linewidth=0)
+    axes.axhline(final.value, color=FAINT, linewidth=1)
+    axes.errorbar(at[known], values, reach, color=TARGET, fmt="o", markersize=3.5, elinewidth=1.2)
+    axes.set_ylabel("log Z")
+    axes.ticklabel_format(axis="y", useOffset=False)
+    return values, reach
+
+
+def masses(result: Result) -> tuple[Figure, ...]:
+    """The mass of each of the heaviest modes, from the chains and from its own fit."""
+    modes = result.modes[:MOST_MODES]
+    if len(modes) < 2:
+        return ()
+    rows = np.arange(len(modes))
+    with drawing() as (canvas, axes):
+        for offset, name, label, colour in (
+            (-0.15, "mass", "from the chains", TARGET),
+            (0.15, "mass_by_importance", "from its own fit", BASE),
+        ):
+            values = np.array([getattr(mode, name).value for mode in modes])
+            errors = np.array([getattr(mode, name).standard_error for mode in modes])
+            known = np.isfinite(values) & (errors < np.maximum(values, 0.05))
+            options = {"color": colour, "fmt": "o", "markersize": 4, "label": label}
+            axes.errorbar(values[known], rows[known] + offset, xerr=1.96 * errors[known], **options)
+        axes.set_yticks(rows, [mode.name for mode in modes])
+        axes.set(xlabel="share of the posterior", ylim=(len(modes) - 0.4, -0.6))
+        axes.set_xlim(left=0)
+        axes.legend(loc="best")
+        axes.grid(axis="x", color=FAINT, linewidth=0.5)
+        return (figure(canvas, "How much each mode holds, with 95% intervals, two ways that should agree."),)
+
+
+def trust(result: Result) -> Section:
+    bad = [check for check in result.checks if not check.passed]
+    said = f"{len(bad)} of {len(result.checks)} checks did not pass."
+    if not bad:
+        unseen = "No check can see a mode that no start and no chain has found."
+        said = f"{len(result.checks)} checks were made, and all passed. {unseen}"
+    caveats = tuple(f"Caveat: {caveat}" for caveat in result.info.caveats)
+    figures = () if result.log_evidence is None else (*chain_by_chain(result), weight_curve(result))
+    return with_checks(said, result.checks, caveats, figures)
+
+
+def with_checks(
+    said: str, checks: tuple[Check, ...], caveats: tuple[str, ...] = (), figures: tuple[Figure, ...] = ()
+) -> Section:
+    """A sentence on the checks, the advice of those that did not pass, and the table of all."""
+    advice = tuple(f"{check.status}: {check.advice}" for check in checks if not check.passed)
+    return Section((said, *advice, *caveats), figures, (summary.checks_table(checks)._replace(notes=()),))
+
+
+def chain_by_chain(result: Result) -> tuple[Figure, ...]:
+    """Log Z from every chain alone."""
+    final, draws = result.log_evidence, result.draws
+    pairs = zip(draws.log_weight_target, draws.log_weight_base, strict=True)
+    alone = [log_ratio_of_means(target[None], base[None]) for target, base in pairs]
+    alone = [estimate + result.log_zeta + result.log_support for estimate in alone]
+    if final is None or len(alone) < 2 or not any(np.isfinite(e.value + e.standard_error) for e in alone):
+        return ()
+    with drawing() as (canvas, axes):
+        evidences(axes, final, np.arange(1, len(alone) + 1), alone)
+        axes.set_xlabel("chain")
+        axes.locator_params("x", integer=True)
+        return (figure(canvas, "log Z from each chain alone, with 95% intervals; the band is that of all together."),)
+
+
+def weight_curve(result: Result) -> Figure:
+    """The share of all weight that the heaviest draws carry."""
+    with drawing() as (canvas, axes):
+        axes.plot([0, 1], [0, 1], color=FAINT, linewidth=1, linestyle=(0, (4, 3)))
+        for name, colour in (("target", TARGET), ("base", BASE)):
+            weight = relative(getattr(result.draws, f"log_weight_{name}"))[0]
+            ordered = np.sort(np.nan_to_num(weight).ravel())[::-1]
+            carried = np.append(0, np.cumsum(ordered)) / max(ordered.sum(), 1e-300)
+            share = np.linspace(0, 1, 101)
+            carried = np.interp(share, np.linspace(0, 1, carried.size), carried)
+            axes.plot(share, carried, color=colour, label=f"for the {name}")
+        labels = {"xlabel": "share of the draws, heaviest first", "ylabel": "share of the weight"}
+        axes.set(**labels, xlim=(0, 1), ylim=(0, 1.02))
+        axes.legend(loc="lower right")
+        caption = "How evenly the weights are spread. A curve that leaps up at the left rests on few draws."
+        return figure(canvas, caption)
+
+
+def run(result: Result) -> Section:
+    """All that it takes to run it again, and what it cost."""
+    table = summary.run_table(result)._replace(title="", notes=())
+    marks = list(result.info.fingerprint.marks().items())
+    return Section(tables=(table, summary.Section("Fingerprints", (), marks)))
+
+
+def temperature(result: Result) -> Section:
+    if result.law is None and result.schedule is None:
+        return Section(("This method stays at the target (β = 1); there is no temperature to mix.",))
+    name, trips = result.info.method.split("(")[0], round_trips(result.draws)
+    travelled = f"travelled {trips.sum()} times from the base to the target and back"
+    if result.is_joint:
+        said = f"Chains {travelled}, {trips.min()} to {trips.max()} times each."
+        return Section((said,), (trace(result), occupancy(result), journeys(result), partition(result)))
+    if has_stages(result.draws):
+        return Section((f"The replicas of {name} {travelled}.",), (journeys(result),))
+    return Section((f"{name} climbs from the base to the target in every run; no temperature has to mix.",))
+
+
+def trace(result: Result) -> Figure:
+    """Beta of a few chains over the first of their draws."""
+    beta = result.draws.inverse_temperature[:MOST_CHAINS, :MOST_STEPS]
+    with drawing() as (canvas, axes):
+        for i, row in enumerate(beta):
+            axes.plot(row * BAND + i, color=MODES[i], linewidth=0.8)
+        axes.set_yticks([i + end for i in range(len(beta)) for end in (0, BAND)], ["0", "1"] * len(beta), fontsize=7)
+        axes.set(xlabel="draw", ylabel="β, a band a chain", xlim=(0, beta.shape[1]))
+        return figure(canvas, f"β of {len(beta)} chains over {beta.shape[1]} draws: 0 is the base, 1 the target.")
+
+
+def occupancy(result: Result) -> Figure:
+    """Where beta was, and its density by the mean of its conditionals."""
+    ladder = None if result.law is None else ladder_of(result.law)
+    beta = result.draws.inverse_temperature.ravel()
+    with drawing() as (canvas, axes):
+        if ladder is not None:
+            rungs = np.asarray(ladder.betas)
+            counts = np.bincount(np.abs(beta[:, None] - rungs).argmin(axis=1), minlength=rungs.size)
+            axes.bar(np.arange(rungs.size), counts / counts.sum(), color=TARGET, width=0.9)
+            axes.set(xlabel="rung, from the base to the target", ylabel="share of the draws")
+            return figure(canvas, "How often each rung of the ladder was visited.")
+        edges = np.linspace(0, 1, 41).tolist()
+        axes.hist(beta, edges, density=True, color=TARGET, alpha=0.3, linewidth=0, label="draws")
+        curve = result.beta_marginal(np.linspace(0.005, 0.995, 60))
+        axes.plot(curve.betas, curve.value, color=TARGET, label="estimated density")
+        axes.set(xlabel="β", ylabel="density", xlim=(0, 1))
+        axes.legend(loc="best")
+        caption = "Where β was. It need not be flat, for the law spends its time where the path is long; but no gaps."
+        return figure(canvas, caption)
+
+
+def journeys(result: Result) -> Figure:
+    """Round trips by chain."""
+    trips = round_trips(result.draws)
+    with drawing() as (canvas, axes):
+        axes.bar(np.arange(1, trips.size + 1), trips, color=TARGET, width=0.75)
+        axes.set(xlabel="chain", ylabel="round trips")
+        axes.locator_params(integer=True)
+        return figure(canvas, "Journeys between base and target and back, by chain.")
+
+
+def partition(result: Result) -> Figure:
+    """Log z(beta) less beta log Z, which is what is curved in it, with the bounds of Appendix A."""
+    betas = np.linspace(0, 1, 41)
+    curve, bounds = result.log_partition(betas), result.log_partition_bounds(betas)
+    with drawing() as (canvas, axes):
+        lower, upper, value = (side - bounds.upper for side in (bounds.lower, bounds.upper, curve.value))
+        shown = np.isfinite(lower) & np.isfinite(upper)
+        axes.fill_between(betas[shown], lower[shown], upper[shown], color=BASE, alpha=0.25, linewidth=0, label="bounds")
+        reach = 1.96 * curve.standard_error
+        axes.fill_between(betas, value - reach, value + reach, color=TARGET, alpha=0.25, linewidth=0)
+        axes.plot(betas, value, color=TARGET, label="estimate")
+        axes.legend(loc="lower right")
+        axes.set(xlabel="β", ylabel="log z(β) − β log Z", xlim=(0, 1))
+        caption = "The partition function, less a straight line: how far apart base and target are on the way."
+        return figure(canvas, caption)
+
+
+def base(result: Result) -> Section:
+    if result.law is None and result.schedule is None:
+        return Section(("This method uses the base only as a place to start from.",), _marginals(result))
+    said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."
+    if result.is_joint:
+        there, back = result.kl_base_to_target, result.kl_target_to_base
+        total = there.value + back.value
+        word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"
+        said = (
+            f"The base ({summary.base_name(result.continuation.base)}) is {word} the target: the KL divergence from "
+            f"base to target is {there} nats, from target to base {back}."
+        )
+    return Section((said, *result.info.notes), _marginals(result))
+
+
+def _marginals(result: Result) -> tuple[Figure, ...]:
+    """The coordinates in which base and target differ most, as they were sampled."""
+    weight = np.nan_to_num(relative(result.draws.log_weight_target)[0])
+    positions, fresh = result.draws.position, result.base_draws.position
+    names = list(by_component(result.unconstrained))
+    distance = [_distance(positions[..., i], weight, fresh[:, i]) for i in range(len(names))]
+    chosen = np.argsort(distance)[::-1][:MOST_COORDINATES]
+    return tuple(_marginal(names[i], positions[..., i], weight, fresh[:, i]) for i in chosen)
+
+
+def _marginal(name: str, values: np.ndarray, weight: np.ndarray, fresh: np.ndarray) -> Figure:
+    both = range_of(values, weight), range_of(fresh)
+    edges = np.linspace(np.min(both), np.max(both), 71)
+    with drawing() as (canvas, axes):
+        how = {"bins": edges.tolist(), "density": True, "histtype": "stepfilled", "linewidth": 0}
+        axes.hist(fresh, **how, color=BASE, alpha=0.45, label="base")
+        axes.hist(values.ravel(), weights=weight.ravel(), **how, color=TARGET, alpha=0.55, label="target")
+        unscaled(axes, name)
+        axes.legend(loc="best")
+        return figure(canvas, f"{name}, unconstrained: base and target.")
+
+
+def _distance(values: np.ndarray, weight: np.ndarray, fresh: np.ndarray) -> float:
+    """Kolmogorov's distance between the two marginals."""
+    shares = np.linspace(0.02, 0.98, 49)
+    below = np.histogram(values, np.append(-np.inf, np.quantile(fresh, shares)), weights=weight)[0].cumsum()
+    return float(np.max(np.abs(below / max(weight.sum(), 1e-300) - shares)))
