@@ -36,10 +36,10 @@ def constants_in(path: str, source: str) -> list[Constant]:
         for node in ast.walk(outer.value)
     }
     for node in ast.walk(tree):
-        value = node.value if isinstance(node, ast.Constant) else None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if isinstance(node, ast.Constant) and is_number and id(node) not in skipped and abs(value) not in PLAIN:
-            found.append(Constant(path, node.lineno, names.get(id(node), ""), value))
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, int | float) or id(node) in skipped:
+            continue
+        if abs(node.value) not in PLAIN:  # True and False are 1 and 0
+            found.append(Constant(path, node.lineno, names.get(id(node), ""), node.value))
     return found
 
 
