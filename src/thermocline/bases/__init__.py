@@ -12,11 +12,8 @@ from thermocline.bases.base import (
     log_densities,
     sampled_rows,
 )
-from thermocline.bases.gaussian import Gaussian
-from thermocline.bases.low_rank import LowRankGaussian
-from thermocline.bases.mixture import Mixture
-from thermocline.bases.student import StudentT
-from thermocline.bases.tied import TiedMixture
+from thermocline.bases.gaussian import Gaussian, LowRankGaussian, StudentT
+from thermocline.bases.mixture import Mixture, TiedMixture
 
 BASES: dict[str, type] = {
     "gaussian": Gaussian,
