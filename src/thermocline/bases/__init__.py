@@ -23,22 +23,3 @@ BASES: dict[str, type] = {
     "tied mixture": TiedMixture,
     "base": Base,
 }
-
-__all__ = [
-    "BASES",
-    "Base",
-    "BaseFit",
-    "Gaussian",
-    "LowRankGaussian",
-    "Mixture",
-    "NormalisedDensity",
-    "StudentT",
-    "TiedMixture",
-    "base_name",
-    "centres_of",
-    "check_base",
-    "fresh_draws",
-    "initial_scale",
-    "log_densities",
-    "sampled_rows",
-]

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.methods import tuning as tune
 from thermocline.methods.method import SelfTuned, Temperatures
 from thermocline.methods.tuning import NUM_BINS, Bias, Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
@@ -51,24 +50,15 @@ class Hot(OnExtended):
     control: Control
     bias: Bias
 
-    def log_density(self, point: ExtendedPoint) -> jax.Array:
-        return self._log_joint(point.control, point.point.log_base + point.point.log_ratio)
-
     def gradient(self, point: ExtendedPoint) -> jax.Array:
-        inner, log_target = point.point, point.point.log_base + point.point.log_ratio
-        beta = self.control.beta(self.control.place(point.control))
+        inner, beta = point.point, self.control.beta(self.control.place(point.control))
         along = beta * (inner.gradient_base + inner.gradient_ratio)
-        return jnp.append(along, jax.grad(self._log_joint)(point.control, log_target))
+        return jnp.append(along, jax.grad(self.log_joint)(point.control, inner.log_base, inner.log_ratio))
 
-    def log_density_at(self, position: jax.Array) -> jax.Array:
-        """The value alone, for libraries that differentiate it themselves."""
-        inner = position[:-1]
-        return self._log_joint(position[-1], self.path.log_base(inner) + self.path.log_ratio(inner))
-
-    def _log_joint(self, control: jax.Array, log_target: jax.Array) -> jax.Array:
+    def log_joint(self, control: jax.Array, log_base: jax.Array, log_ratio: jax.Array) -> jax.Array:
         place = self.control.place(control)
         beyond = jnp.maximum(jnp.abs(control) - self.control.wall, 0.0)
-        return self.control.beta(place) * log_target - 0.5 * STIFFNESS * beyond**2 - self.bias.at(place)
+        return self.control.beta(place) * (log_base + log_ratio) - 0.5 * STIFFNESS * beyond**2 - self.bias.at(place)
 
 
 @pytree
@@ -93,6 +83,7 @@ class ExtendedHamiltonian(SelfTuned):
 
     has_evidence = False
     temperatures = Temperatures.NONE
+    num_nodes = 1
 
     @property
     def biases(self) -> tuple[str, ...]:
@@ -104,14 +95,13 @@ class ExtendedHamiltonian(SelfTuned):
         return Control(self.lowest, self.inner, self.outer)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
+        tuning = super().initial_tuning(metric, base_log_ratio)
         return tuning._replace(bias=Bias(np.zeros((*tuning.step_size.shape[:-1], NUM_BINS + 2))))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         return ExtendedPoint(path.evaluate(position), jnp.asarray(self.outer, position.dtype))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
-        assert tuning.bias is not None, "metadynamics has a bias"
         density = Hot(path, self.control, tuning.bias)
         one = jnp.ones_like(state.control)
         scale = tuning.metric.at(one).append(0.5 * one)
@@ -129,9 +119,7 @@ class ExtendedHamiltonian(SelfTuned):
         return jnp.where(distance < self.control.wall, undone, -jnp.inf)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        moves = tune.adapt_moves(tuning, self.mover, draws, is_last)
-        assert tuning.bias is not None, "metadynamics has a bias"
-        return moves._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
+        return super().adapt(tuning, draws, is_last)._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
 
     def _log_visits(self, draws: Draws) -> np.ndarray:
         """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""

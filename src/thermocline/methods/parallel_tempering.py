@@ -10,7 +10,7 @@ import numpy as np
 from thermocline.methods import pilot
 from thermocline.methods.tuning import Tuning, betas_of, leading_axes, move_at, spread
 from thermocline.movers import HMC, Keys, Move, Mover
-from thermocline.paths import Path, Point, TemperatureSchedule, checked_betas, tempered
+from thermocline.paths.path import Path, Point, TemperatureSchedule, checked_betas, tempered
 from thermocline.paths.reweighting import from_zero
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static

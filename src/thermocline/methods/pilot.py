@@ -6,19 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.methods import tuning as tune
-from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.continuous import GibbsTempering
 from thermocline.methods.method import Temperatures
-from thermocline.methods.tuning import Tuning, leading_axes, spread
-from thermocline.movers import HMC, Metric, Mover
-from thermocline.paths import Path, TemperatureSchedule, checked_betas
-from thermocline.paths.reweighting import Curve
+from thermocline.methods.tuning import Tuning
+from thermocline.movers import Metric, Mover
+from thermocline.paths import Path, TemperatureSchedule
+from thermocline.paths.reweighting import Curve, interpolate
 from thermocline.records import Draws
-from thermocline.support.interpolation import interpolate
-from thermocline.support.pytree import field, pytree, static
 
-STAGES_A_LENGTH = 4.0  # stages for each squared unit of thermodynamic length: log weights then vary by about a half
-FEWEST, MOST = 16, 4096  # stages
 BY_BETA = 0.05  # share of the temperatures that are spread evenly over beta, wherever the path is thought to be short
 
 
@@ -55,37 +50,8 @@ class Piloted:
         return tuning
 
 
-@pytree
-class Annealing(Piloted):
-    """Temperatures that are given, or so many at equal divergences, or as many as the length of the path asks for."""
-
-    mover: Mover = field(default_factory=HMC)
-    betas: Any = None
-    num_temperatures: int | None = static(default=None)
-
-    group = 0
-
-    @property
-    def is_sized(self) -> bool:
-        return self.betas is not None or self.num_temperatures is not None
-
-    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
-        if self.betas is not None:
-            return TemperatureSchedule(spread(checked_betas(self.betas), leading_axes(tuning)), self.group)
-        curve, number = curve_of(tuning), self.num_temperatures
-        if number is None:
-            number = rounded_up(STAGES_A_LENGTH * curve.travelled()[-1] ** 2, FEWEST, MOST)
-        return TemperatureSchedule(equidistant_betas(curve, number), self.group)
-
-    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        """Where temperatures are given, without the law that a pilot would place them by."""
-        law = None if self.betas is not None else self.pilot.law
-        return self.tuned(tune.initial_tuning(self.mover, metric, law, base_log_ratio))
-
-
 def curve_of(tuning: Tuning) -> Curve:
     """Log z(beta) and the thermodynamic speed, as the pilot learned them."""
-    assert tuning.learning is not None, "a pilot learns its law"
     return tuning.learning.profile.curve()
 
 

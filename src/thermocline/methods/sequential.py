@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import fresh_draws
-from thermocline.methods.annealed_importance import TROUBLED
+from thermocline.methods.annealing import TROUBLED
 from thermocline.methods.pilot import Piloted
 from thermocline.methods.tuning import Tuning, leading_axes, move_at, spread
 from thermocline.movers import HMC, Keys, Move, Mover

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.movers import Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Law, Path, Point, TemperatureSchedule, has_atom_at_base
-from thermocline.paths.laws import Learned, Window, log_prior_on_grid
-from thermocline.paths.reweighting import Curve, Profile, profile_of_base, profile_of_round
+from thermocline.paths import AtTemperature, Law, Path, Point
+from thermocline.paths.laws import Learned, has_atom_at_base, log_prior_on_grid
+from thermocline.paths.reweighting import Curve, Profile, Window, profile_of_base, profile_of_round
 from thermocline.records import Draws
 from thermocline.records.draws import Array
 from thermocline.support import special
@@ -48,11 +48,11 @@ class Tuning(NamedTuple):
 
     step_size: Array  # at nodes along beta; a single one where beta moves with x
     metric: Metric
-    law: Law | None = None  # of beta, where it is drawn
-    learning: Learning | None = None  # how the law goes on to be learned; None where it is fixed
-    schedule: TemperatureSchedule | None = None  # of temperatures that are not drawn
-    curve: Curve | None = None  # log z(beta), for a flow that needs it
-    bias: Bias | None = None  # of metadynamics
+    law: Any = None  # of beta, where it is drawn
+    learning: Any = None  # a `Learning`: how the law goes on to be learned; None where it is fixed
+    schedule: Any = None  # a `TemperatureSchedule`: of temperatures that are not drawn
+    curve: Any = None  # log z(beta), for a flow that needs it
+    bias: Any = None  # of metadynamics
 
     @property
     def is_ramping(self) -> np.ndarray:
@@ -62,15 +62,8 @@ class Tuning(NamedTuple):
         return ~np.asarray(self.learning.window.is_open)
 
 
-def law_of(tuning: Tuning) -> Law:
-    """The law of beta, of a method that draws from one."""
-    assert tuning.law is not None, "this method has a law of beta"
-    return tuning.law
-
-
 def betas_of(tuning: Tuning) -> jax.Array:
     """The inverse temperatures, of a method that has a schedule."""
-    assert tuning.schedule is not None, "this method has a schedule of temperatures"
     return jnp.asarray(tuning.schedule.betas)
 
 
@@ -108,7 +101,7 @@ def initial_tuning(
     (..., draw), and then all leaves have the leading axes.
     """
     size, dtype, leading = metric.variances.shape[-1], metric.variances.dtype, np.shape(base_log_ratio)[:-1]
-    scale = fixed_scale(mover)
+    scale = getattr(mover, "scale", None)  # the metric's standard deviations, where the mover states them
     if scale is not None:
         if np.shape(scale) not in ((), (size,)):
             raise ThermoclineError(f"the mover's scale has shape {np.shape(scale)}; give a number or {size} of them.")
@@ -123,11 +116,6 @@ def initial_tuning(
     curve = profile.curve()
     window = next_window(curve, np.zeros(leading))
     return Tuning(step_size, metric, law.relearned(curve, window), Learning(profile, window))
-
-
-def fixed_scale(mover: Mover) -> Any:
-    """The metric's standard deviations where the mover states them; None where they are learned."""
-    return getattr(mover, "scale", None)
 
 
 def next_window(curve: Curve, centre: np.ndarray) -> Window:
@@ -199,8 +187,8 @@ def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: bool) -> Tu
 
     A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
     """
-    is_learned = fixed_scale(mover) is None and not is_last
-    metric = adapt_metric(tuning.metric, draws) if is_learned else tuning.metric
+    is_fixed = is_last or getattr(mover, "scale", None) is not None
+    metric = tuning.metric if is_fixed else adapt_metric(tuning.metric, draws)
     if mover.step_size is not None:
         return tuning._replace(metric=metric)
     betas = betas_of_nodes(tuning.step_size.shape[-1])
@@ -221,11 +209,10 @@ def adapt_metric(metric: Metric, draws: Draws) -> Metric:
 def adapt_law(tuning: Tuning, draws: Draws) -> Tuning:
     """With the law refitted to what is known after this round; log N at the draws is what their weights hold."""
     law, learning = tuning.law, tuning.learning
-    if not isinstance(law, Learned) or learning is None:
+    if learning is None:
         return tuning
-    newest, log_mass = (
-        leaf.reshape(*leaf.shape[:-2], -1) for leaf in (np.asarray(draws.log_ratio), -np.asarray(draws.log_weight_base))
-    )
+    shape = (*np.shape(draws.log_ratio)[:-2], -1)
+    newest, log_mass = np.reshape(draws.log_ratio, shape), -np.reshape(draws.log_weight_base, shape)
     log_prior = log_prior_on_grid(law, is_stacked=newest.ndim > 1)
     profile = learning.profile.updated(profile_of_round(newest, log_mass, log_prior))
     curve = profile.curve()

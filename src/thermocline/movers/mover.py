@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple, Protocol
 
 import jax
+import jax.numpy as jnp
 
 from thermocline.movers.metric import Scale
 
@@ -44,3 +45,10 @@ class Mover(Protocol):
     def move(
         self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any
     ) -> tuple[Any, Move]: ...
+
+
+def metropolis(key: jax.Array, gain: jax.Array, proposal: Any, point: Any) -> tuple[Any, jax.Array, jax.Array]:
+    """The proposal with probability min(1, e^gain), else the point; whether it was accepted, and that probability."""
+    accept = jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain
+    chosen = jax.tree.map(lambda new, old: jnp.where(accept, new, old), proposal, point)
+    return chosen, accept, jnp.exp(jnp.minimum(gain, 0.0))
