@@ -19,7 +19,11 @@ NUM_TRIES = 8  # of a draw of chi squared, of which at most one in twenty is ref
 
 
 class OnRows:
-    """A base with one formula for NumPy and JAX: `log_density_of_rows`, at ravelled positions along the last axis."""
+    """What our bases have beside `log_density` and `sample`, of NumPy and on ravelled positions, one a row.
+
+    `log_density_of_rows` is the density, by one formula for NumPy and JAX; `sample_rows` makes exact draws; `moments`
+    are the exact mean and variances, and `covariance` is the exact matrix.
+    """
 
     log_density_of_rows: Callable[..., Any]
 
@@ -46,21 +50,23 @@ class Elliptical(OnRows):
 
     def log_density_of_rows(self, rows: Any, namespace: Any = np) -> Any:
         scale, centred = namespace.asarray(self.scale_tril), rows - linear.ravelled(self.mean, namespace)
-        white = linear.whiten(scale, self.whitening, centred, namespace)
+        if scale.ndim == 1:
+            white = centred / scale
+        else:
+            white = centred @ (linear.inverse(scale, namespace) if self.whitening is None else self.whitening).T
         constant = self._log_constant(namespace) if self.log_constant is None else self.log_constant
         return constant - self._fall(namespace.sum(white**2, axis=-1), scale.shape[-1], namespace)
 
     def _squared_scale(self) -> np.ndarray:
         """The covariance, as a vector where it is diagonal."""
-        return linear.covariance(np.asarray(self.scale_tril))
+        scale = np.asarray(self.scale_tril)
+        return scale**2 if scale.ndim == 1 else scale @ scale.T
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Exact mean and variances of the ravelled position."""
         squared = self._squared_scale()
         return linear.ravelled(self.mean, np), squared if squared.ndim == 1 else np.diagonal(squared)
 
     def covariance(self) -> np.ndarray:
-        """Exact covariance matrix of the ravelled position."""
         squared = self._squared_scale()
         return np.diag(squared) if squared.ndim == 1 else squared
 
@@ -107,7 +113,6 @@ class Gaussian(Elliptical):
         return unravel(flat + linear.multiply(jnp.asarray(self.scale_tril), noise))
 
     def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
-        """Exact draws, ravelled, one a row, in NumPy."""
         mean = linear.ravelled(self.mean, np)
         return mean + linear.multiply(np.asarray(self.scale_tril), generator.normal(size=(number, mean.size)))
 
@@ -158,7 +163,6 @@ class StudentT(Elliptical):
         return unravel(flat + width * linear.multiply(jnp.asarray(self.scale_tril), noise))
 
     def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
-        """Exact draws, ravelled, one a row, in NumPy."""
         mean, degrees = linear.ravelled(self.mean, np), float(self.degrees_of_freedom)
         width = np.sqrt(degrees / generator.chisquare(degrees, (number, 1)))
         noise = generator.normal(size=(number, mean.size))
@@ -217,17 +221,14 @@ class LowRankGaussian(OnRows):
         return unravel(flat + own + shared)
 
     def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
-        """Exact draws, ravelled, one a row, in NumPy."""
         mean, factor = linear.ravelled(self.mean, np), np.asarray(self.factor)
         own = np.asarray(self.deviations) * generator.normal(size=(number, mean.size))
         return mean + own + generator.normal(size=(number, factor.shape[1])) @ factor.T
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Exact mean and variances of the ravelled position."""
         return linear.ravelled(self.mean, np), np.square(self.deviations) + np.sum(np.square(self.factor), axis=1)
 
     def covariance(self) -> np.ndarray:
-        """Exact covariance matrix of the ravelled position."""
         factor = np.asarray(self.factor)
         return np.diag(np.square(self.deviations)) + factor @ factor.T
 

@@ -57,7 +57,6 @@ class Mixture:
         return jax.nn.logsumexp(jnp.asarray(self.log_weights) + heights)
 
     def log_density_of_rows(self, rows: np.ndarray) -> np.ndarray:
-        """At ravelled positions along the last axis, in NumPy."""
         return linear.log_sum_exp(self.log_densities_of_rows(rows), np)
 
     def log_densities_of_rows(self, rows: np.ndarray) -> np.ndarray:
@@ -92,7 +91,6 @@ class Mixture:
         return [self.component(k) for k in range(np.shape(self.log_weights)[0])]
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Exact mean and variances of the ravelled position."""
         means, variances = map(np.stack, zip(*(base.moments() for base in self.each()), strict=True))
         weights = np.exp(self.log_weights)
         mean = weights @ means
@@ -150,7 +148,6 @@ class TiedMixture(OnRows):
         return cls(unravelled(mean, like), white, padded, scale, whitening, broad, linear.inverse(broad, np))
 
     def log_density_of_rows(self, rows: Any, namespace: Any = np) -> Any:
-        """At ravelled positions along the last axis, in NumPy or JAX."""
         scale, broad, centres = map(namespace.asarray, (self.scale_tril, self.broad_tril, self.white_centres))
         white = (rows - linear.ravelled(self.mean, namespace)) @ namespace.asarray(self.whitening).T
         narrow = white @ centres.T - 0.5 * namespace.sum(centres**2, axis=1)
@@ -171,7 +168,6 @@ class TiedMixture(OnRows):
         return unravel(mean + jnp.asarray(self.scale_tril) @ white)
 
     def sample_rows(self, generator: np.random.Generator, number: int) -> np.ndarray:
-        """Exact draws, ravelled, one a row, in NumPy."""
         weights, centres = np.exp(np.asarray(self.log_weights, float)), np.asarray(self.white_centres)
         index = generator.choice(len(weights), number, p=weights / weights.sum())
         noise, is_broad = generator.normal(size=(number, centres.shape[1])), index == len(centres)

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.methods.pilot import Piloted, curve_of, equidistant_betas, rounded_up
-from thermocline.methods.tuning import Tuning, betas_of, initial_tuning, leading_axes, move_at, spread
+from thermocline.methods.pilot import Piloted, placed, rounded_up
+from thermocline.methods.tuning import Tuning, betas_of, initial_tuning, move_at
 from thermocline.movers import HMC, Keys, Metric, Move, Mover, metropolis
-from thermocline.paths.path import Path, Point, TemperatureSchedule, checked_betas, tempered
+from thermocline.paths.path import Path, Point, TemperatureSchedule, tempered
 from thermocline.records import Draw
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import field, pytree, static
@@ -34,12 +34,8 @@ class Annealing(Piloted):
         return self.betas is not None or self.num_temperatures is not None
 
     def schedule(self, tuning: Tuning) -> TemperatureSchedule:
-        if self.betas is not None:
-            return TemperatureSchedule(spread(checked_betas(self.betas), leading_axes(tuning)), self.group)
-        curve, number = curve_of(tuning), self.num_temperatures
-        if number is None:
-            number = rounded_up(STAGES_A_LENGTH * curve.travelled()[-1] ** 2, FEWEST, MOST)
-        return TemperatureSchedule(equidistant_betas(curve, number), self.group)
+        wanted = lambda curve: rounded_up(STAGES_A_LENGTH * curve.travelled()[-1] ** 2, FEWEST, MOST)  # noqa: E731
+        return TemperatureSchedule(placed(tuning, self.betas, self.num_temperatures, wanted), self.group)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
         """Where temperatures are given, without the law that a pilot would place them by."""

@@ -119,10 +119,7 @@ class ExtendedHamiltonian(SelfTuned):
         return jnp.where(distance < self.control.wall, undone, -jnp.inf)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        return super().adapt(tuning, draws, is_last)._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
-
-    def _log_visits(self, draws: Draws) -> np.ndarray:
-        """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""
+        """The bias gains the log density of |u| in each bin, less the mean; an unvisited one counts half a draw."""
         grid, is_used = np.linspace(0.0, 1.0, 513), ~np.isnan(draws.log_ratio)
         beta = np.where(is_used, draws.inverse_temperature, 1.0)
         place = np.interp(-beta, -np.asarray(self.control.beta(grid)), grid)
@@ -133,4 +130,5 @@ class ExtendedHamiltonian(SelfTuned):
         widths = np.full(NUM_BINS + 2, (self.outer - self.inner) / NUM_BINS)
         widths[[0, -1]] = self.inner
         log_density = np.log(counts / widths)
-        return log_density - np.mean(log_density, axis=-1, keepdims=True)
+        bias = Bias(tuning.bias.values + (log_density - np.mean(log_density, axis=-1, keepdims=True)))
+        return super().adapt(tuning, draws, is_last)._replace(bias=bias)

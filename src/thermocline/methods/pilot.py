@@ -1,5 +1,6 @@
 """What methods that take in the whole path at once learn from a pilot: how many temperatures, and where."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,9 +9,9 @@ import numpy as np
 
 from thermocline.methods.continuous import GibbsTempering
 from thermocline.methods.method import Temperatures
-from thermocline.methods.tuning import Tuning
+from thermocline.methods.tuning import Tuning, leading_axes, spread
 from thermocline.movers import Metric, Mover
-from thermocline.paths import Path, TemperatureSchedule
+from thermocline.paths.path import Path, TemperatureSchedule, checked_betas
 from thermocline.paths.reweighting import Curve, interpolate
 from thermocline.records import Draws
 
@@ -21,6 +22,7 @@ class Piloted:
     """What methods share that a pilot warms up; `schedule` says which temperatures follow from what it has learned."""
 
     mover: Mover
+    schedule: Callable[[Tuning], TemperatureSchedule]
 
     has_evidence = True
     temperatures = Temperatures.SCHEDULE
@@ -31,9 +33,6 @@ class Piloted:
     def pilot(self) -> GibbsTempering:
         """Gibbs tempering with the same moves: it visits one beta at a time, and so learns a step size for each."""
         return GibbsTempering(self.mover)
-
-    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
-        raise NotImplementedError
 
     def tuned(self, tuning: Tuning) -> Tuning:
         if tuning.schedule is not None:
@@ -55,6 +54,14 @@ def curve_of(tuning: Tuning) -> Curve:
     return tuning.learning.profile.curve()
 
 
+def placed(tuning: Tuning, betas: Any, number: int | None, wanted: Callable[[Curve], int]) -> np.ndarray:
+    """Temperatures that are given, or so many at equal divergences, or as many as the pilot's curve makes one want."""
+    if betas is not None:
+        return spread(checked_betas(betas), leading_axes(tuning))
+    curve = curve_of(tuning)
+    return equidistant_betas(curve, wanted(curve) if number is None else number)
+
+
 def equidistant_betas(curve: Curve, number: int) -> np.ndarray:
     r"""`number` inverse temperatures from 0 to 1, neighbours equally far apart.
 
@@ -64,11 +71,12 @@ def equidistant_betas(curve: Curve, number: int) -> np.ndarray:
     travelled = curve.travelled()
     total = np.maximum(travelled[..., -1:], 1e-6)
     coordinate = (1 - BY_BETA) * travelled / total + BY_BETA * curve.betas
-    return between_ends(np.linspace(0.0, 1.0, number) * coordinate[..., -1:], coordinate, curve.betas)
+    return evenly(coordinate, curve.betas, number)
 
 
-def between_ends(places: np.ndarray, coordinate: np.ndarray, betas: np.ndarray) -> np.ndarray:
-    """The betas at some places of a coordinate along the path, the first and the last exactly 0 and 1."""
+def evenly(coordinate: np.ndarray, betas: np.ndarray, number: int | None = None) -> np.ndarray:
+    """So many betas at equal steps of a coordinate along the path, the first and the last exactly 0 and 1."""
+    places = np.linspace(0.0, 1.0, number or betas.shape[-1]) * coordinate[..., -1:]
     found = interpolate(places, coordinate, betas)
     found[..., 0], found[..., -1] = 0.0, 1.0
     return found

@@ -173,37 +173,31 @@ def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_
     nearness = np.where(is_used[..., None], nearness, 0.0)
     total = np.sum(nearness, axis=(-3, -2)) + prior_draws
     gathered = np.sum(nearness * acceptance[..., None], axis=(-3, -2)) + prior_draws * overall[..., None]
-    ratio = energy_deviation(np.asarray(mover.target_acceptance)) / energy_deviation(gathered / total)
-    return step_size * np.clip(ratio**0.4, 0.2, 1.6)
-
-
-def energy_deviation(acceptance: np.ndarray) -> np.ndarray:
-    """Half the standard deviation of the energy error that gives this mean acceptance."""
-    return -special.ndtri(np.clip(acceptance, 1e-3, 0.999) / 2)
+    wanted, measured = (
+        -special.ndtri(np.clip(mean, 1e-3, 0.999) / 2) for mean in (mover.target_acceptance, gathered / total)
+    )
+    return step_size * np.clip((wanted / measured) ** 0.4, 0.2, 1.6)
 
 
 def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: bool) -> Tuning:
-    """Step sizes and metric; the last round leaves the metric alone, so that the step sizes are right for it.
+    """Step sizes, and the metric from all chains' draws weighted for the target.
 
-    A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
+    The last round leaves the metric alone, so that the step sizes are right for it. A new
+    one keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
     """
-    is_fixed = is_last or getattr(mover, "scale", None) is not None
-    metric = tuning.metric if is_fixed else adapt_metric(tuning.metric, draws)
+    metric = tuning.metric
+    if not is_last and getattr(mover, "scale", None) is None:
+        is_used = ~np.isnan(draws.log_ratio)
+        log_weight = np.where(is_used, draws.log_weight_target, -np.inf)
+        weight = np.exp(log_weight - np.max(log_weight, axis=(-2, -1), keepdims=True))
+        weight = weight / np.sum(weight, axis=(-2, -1), keepdims=True)
+        metric = metric.adapted(np.where(is_used[..., None], draws.position, 0.0), weight)
     if mover.step_size is not None:
         return tuning._replace(metric=metric)
     betas = betas_of_nodes(tuning.step_size.shape[-1])
     old, new = tuning.metric.mean_log_width(betas), metric.mean_log_width(betas)
     step_size = adapt_step_size(tuning.step_size, mover, draws) * np.exp(old - new)
     return tuning._replace(step_size=np.minimum(step_size, LARGEST_STEP * np.exp(-new)), metric=metric)
-
-
-def adapt_metric(metric: Metric, draws: Draws) -> Metric:
-    """The metric with the target's covariance from all chains, weighted for the target."""
-    is_used = ~np.isnan(draws.log_ratio)
-    log_weight = np.where(is_used, draws.log_weight_target, -np.inf)
-    weight = np.exp(log_weight - np.max(log_weight, axis=(-2, -1), keepdims=True))
-    weight = weight / np.sum(weight, axis=(-2, -1), keepdims=True)
-    return metric.adapted(np.where(is_used[..., None], draws.position, 0.0), weight)
 
 
 def adapt_law(tuning: Tuning, draws: Draws) -> Tuning:

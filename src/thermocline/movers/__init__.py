@@ -1,6 +1,4 @@
 """Movers: transitions that leave one density of the path invariant."""
 
-from thermocline.movers.hmc import HMC, Langevin, leapfrog
+from thermocline.movers.hmc import HMC, NUTS, Keys, Langevin, Move, Mover, leapfrog, metropolis
 from thermocline.movers.metric import Metric, Scale, metric_of
-from thermocline.movers.mover import Keys, Move, Mover, metropolis
-from thermocline.movers.nuts import NUTS

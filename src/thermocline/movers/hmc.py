@@ -1,15 +1,63 @@
-"""Hamiltonian Monte Carlo and Langevin dynamics by our own leapfrog, because a point carries base and target apart."""
+"""Movers, which leave one density of the path invariant: Hamiltonian Monte Carlo, Langevin dynamics and NUTS.
 
-from typing import Any
+The leapfrog is our own, because a point carries base and target apart; NUTS is BlackJAX's, adapted at this one seam.
+"""
+
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from thermocline.movers.metric import Scale
-from thermocline.movers.mover import Density, Keys, Move, metropolis
 from thermocline.support.pytree import pytree, static
 
 DIVERGENCE_THRESHOLD = 1000.0
+
+
+class Keys(NamedTuple):
+    """Randomness of one step: `own` to one chain, `shared` by all, so that all take equally many steps."""
+
+    own: jax.Array
+    shared: jax.Array
+
+
+class Density(Protocol):
+    """A density that evaluates base and target once a point (`AtTemperature`, `Extended`)."""
+
+    def evaluate(self, position: jax.Array) -> Any: ...
+    def position(self, point: Any) -> jax.Array: ...
+    def log_density(self, point: Any) -> jax.Array: ...
+    def gradient(self, point: Any) -> jax.Array: ...
+    def log_density_at(self, position: jax.Array) -> jax.Array: ...
+
+
+class Move(NamedTuple):
+    """How one transition went: numbers of JAX, one of each."""
+
+    acceptance: Any
+    is_divergent: Any
+    is_nonfinite: Any
+    num_gradients: Any
+
+
+class Mover(Protocol):
+    """`step_size` None means that warm-up tunes it to `target_acceptance`."""
+
+    @property
+    def step_size(self) -> float | None: ...
+    @property
+    def target_acceptance(self) -> float: ...
+
+    def move(
+        self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any
+    ) -> tuple[Any, Move]: ...
+
+
+def metropolis(key: jax.Array, gain: jax.Array, proposal: Any, point: Any) -> tuple[Any, jax.Array, jax.Array]:
+    """The proposal with probability min(1, e^gain), else the point; whether it was accepted, and that probability."""
+    accept = jnp.log(jax.random.uniform(key, (), gain.dtype)) < gain
+    chosen = jax.tree.map(lambda new, old: jnp.where(accept, new, old), proposal, point)
+    return chosen, accept, jnp.exp(jnp.minimum(gain, 0.0))
 
 
 @pytree
@@ -111,3 +159,38 @@ class Langevin:
         momentum = jax.random.normal(key_momentum, position.shape, position.dtype)
         proposal, _, gain = jax.lax.fori_loop(0, self.num_steps, step, (point, momentum, jnp.zeros((), position.dtype)))
         return decided(key_accept, density, gain, proposal, point, jnp.asarray(self.num_steps), self.is_adjusted)
+
+
+@pytree
+class NUTS:
+    """BlackJAX's iterative NUTS, run in coordinates whitened by the metric.
+
+    Every chain takes its own number of steps, so chains run side by side wait for the
+    longest: fewer chains than with HMC, and longer, suit it.
+    """
+
+    step_size: float | None = None
+    max_doublings: int = static(default=8)
+    target_acceptance: float = static(default=0.8)
+
+    def move(self, keys: Keys, density: Density, step_size: jax.Array, scale: Scale, point: Any) -> tuple[Any, Move]:
+        from blackjax.mcmc import hmc, nuts
+
+        origin = density.position(point)
+        white = jnp.zeros_like(origin)  # the current point is the origin of the white coordinates
+
+        def log_density(white: jax.Array) -> jax.Array:
+            value = density.log_density_at(origin + scale.multiply(white))
+            return jnp.where(jnp.isposinf(value), jnp.nan, value)  # BlackJAX counts NaN as a divergence
+
+        state: Any = hmc.HMCState  # its annotations say float where it takes arrays
+        start = state(white, density.log_density(point), scale.multiply_transposed(density.gradient(point)))
+        kernel: Any = nuts.build_kernel()
+        end, info = kernel(keys.own, start, log_density, step_size, jnp.ones_like(white), self.max_doublings)
+        proposal = density.evaluate(origin + scale.multiply(end.position))
+        usable = jnp.isfinite(density.log_density(proposal))
+        chosen = jax.tree.map(lambda new, old: jnp.where(usable, new, old), proposal, point)
+        ends = info.trajectory_leftmost_state, info.trajectory_rightmost_state  # where it stops if it meets a NaN
+        met_nan = [jnp.isnan(end.logdensity) | jnp.any(jnp.isnan(end.momentum)) for end in ends]
+        is_nonfinite, num_gradients = ~usable | jnp.any(jnp.stack(met_nan)), info.num_integration_steps + 1
+        return chosen, Move(jnp.nan_to_num(info.acceptance_rate), info.is_divergent, is_nonfinite, num_gradients)

@@ -1,7 +1,6 @@
 """The temperature control variable u and its smooth monotone map to beta (paper, section 5)."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +9,7 @@ from thermocline.paths.laws import Law
 from thermocline.paths.path import Path, Point, tempered
 from thermocline.support.pytree import pytree, static
 
-
-class ControlMap(Protocol):
-    """u on the real line to beta in [0, 1]; its Jacobian is taken by `jax.grad`."""
-
-    def __call__(self, control: jax.Array) -> jax.Array: ...
+ControlMap = Callable[[jax.Array], jax.Array]  # u on the real line to beta in [0, 1]; JAX takes its Jacobian
 
 
 @pytree
