@@ -10,6 +10,7 @@ that of Gibbs tempering, within rounds in which all took turns: the median with 
 import argparse
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from benchmarks.boltzmann import relaxation
 from benchmarks.common import ratio, take_turns
 from thermocline.engine.batch import Batch, Paths
 from thermocline.engine.prepare import draw_bases
-from thermocline.engine.program import advance, first_tuning, mesh_of, start
+from thermocline.engine.program import BEFORE_ALL, advance, first_tuning, mesh_of, waiting
 from thermocline.movers import metric_of
 from thermocline.paths import Path as TemperedPath
 from thermocline.support.precision import cast
@@ -67,14 +68,16 @@ def make_path() -> TemperedPath:
 
 def program_of(candidate: Candidate, path: TemperedPath) -> tuple[Any, int]:
     """The compiled loop of this method from its start, and the gradients it takes."""
-    key, method, paths = jax.random.key(0), cast(candidate.method, "float64"), Paths.of_one(path)
-    positions, log_ratio = draw_bases(key[None], paths, 256)
+    streams, method, paths = np.zeros((1, 2), np.uint32), cast(candidate.method, "float64"), Paths.of_one(path)
+    positions, log_ratio = draw_bases(streams, paths, 256)
     metric = jax.tree.map(lambda leaf: leaf[None], metric_of(np.full(path.dimension, 3.0)))
     tuning = first_tuning(method, metric, np.asarray(log_ratio))
-    states = start(key[None], method, paths, tuning, positions[:, : candidate.num_chains])
-    batch = Batch(paths, tuning, states, key[None], np.arange(candidate.num_chains, dtype=np.uint32))
-    num_steps = candidate.num_steps
-    program = partial(advance, key, method, batch, 0, num_steps, capacity=num_steps, mesh=mesh_of(batch))
+    chains, num_steps = np.arange(candidate.num_chains, dtype=np.uint32), candidate.num_steps
+    batch = Batch(paths, tuning, streams, chains, positions[:, : candidate.num_chains])
+    batch = replace(batch, states=waiting(method, batch))
+    run = partial(advance, streams[0], method, capacity=num_steps, mesh=mesh_of(batch))
+    batch = replace(batch, states=run(batch, BEFORE_ALL, 0)[0])
+    program = partial(run, batch, 0, num_steps)
     return program, int(program()[1].num_gradients.sum())
 
 

@@ -60,7 +60,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
             while num_pilots < MOST_PILOTS and not (designer.best.is_trusted and designer.best.share > ENOUGH):
                 num_pilots += 1
                 share = designer.best.share
-                pilot(seed + num_pilots, designer, reporter)
+                pilot(seed, num_pilots, designer, reporter)
                 if designer.best.share < WORTH_A_PILOT * share:
                     break
     except BudgetSpentError as limit:

@@ -39,8 +39,8 @@ def fit_bootstrap(
         fit = gaussian_of(evaluate, pool)
         for index in range(num_rounds):
             base = cast(fit.base, precision)
-            start = seed + index + 1, evaluate.target, base, fit.log_zeta
-            explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
+            start = seed, evaluate.target, base, fit.log_zeta
+            explored = explore(*start, GibbsTempering(), LENGTHS, reporter, number=index + 1)
             pool = join_chains(pool, explored)
             evaluate.count(explored.outcome.num_gradients)
             fit = gaussian_of(evaluate, pool)

@@ -38,8 +38,8 @@ def fit_many_modes(
         base = optima.base(like)
         pool, _ = pool.drawn(generator, evaluate, base, NUM_DRAWS)
         reporter.phase("pilot", None)
-        start = seed + number + 1, evaluate.target, cast(base, evaluate.precision), pool.log_evidence
-        explored = explore(*start, GibbsTempering(), LENGTHS, reporter)
+        start = seed, evaluate.target, cast(base, evaluate.precision), pool.log_evidence
+        explored = explore(*start, GibbsTempering(), LENGTHS, reporter, number=number + 1)
         pool = join_chains(pool, explored)
         share_new, optima = optima.joined_by(maximise(evaluate, resampled(explored, seed, NUM_ASCENTS), confirms=False))
         evaluate.count(explored.outcome.num_gradients)

@@ -23,14 +23,16 @@ NUM_ROUNDS = 4  # of drawing and fitting, after each pilot
 NUM_RESAMPLED = 4096
 
 
-def pilot(seed: int, designer: Designer, reporter: Reporter) -> None:
+def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> None:
     """One pilot from the best design; its draws join the pool, and a mixture is laid along that."""
     evaluate, design = designer.evaluate, designer.best
     evaluate.budget.check(LENGTHS.num_chains * (LENGTHS.num_warmup + LENGTHS.num_draws), evaluate.rate)
     reporter.phase("pilot", None)
     base = cast(design.mixture.base(evaluate.target.initial_position), evaluate.precision)
     method = GibbsTempering()
-    explored = explore(seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter)
+    explored = explore(
+        seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter, number=number
+    )
     designer.pool = join_chains(designer.pool, explored)
     evaluate.count(explored.outcome.num_gradients)
     rows = resampled(explored, seed, NUM_ASCENTS)

@@ -77,7 +77,7 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
                 f"the base has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample)."
             )
     try:
-        draw = jax.eval_shape(base.sample, jax.random.key(0))
+        draw = jax.eval_shape(lambda: base.sample(jax.random.key(0)))
     except (TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ThermoclineError(

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods.tuning import Tuning
@@ -51,7 +50,7 @@ class Paths:
 
     def with_log_zeta(self, log_zeta: Any) -> "Paths":
         """Of every target, with its leading axis."""
-        given = jnp.asarray(log_zeta[0]) if self.is_single else log_zeta
+        given = np.asarray(log_zeta[0]) if self.is_single else log_zeta
         return Paths(Path(self.path.target, self.path.base, given), self.is_shared, self.is_single)
 
     def like(self, stacked: Any, shared: Any) -> "Paths":
@@ -63,24 +62,25 @@ class Paths:
 
 @pytree
 class Batch:
-    """Targets and their chains: leading axes are (target, chain) in `states`, (target,) in `tuning` and `keys`.
+    """Targets and their chains: leading axes are (target, chain) in `starts` and `states`, (target,) in `tuning`.
 
     All that a block of steps is computed from, so that the same block gives the same bits wherever it runs.
     """
 
     paths: Paths
     tuning: Tuning
-    states: Any
-    keys: jax.Array  # of each target's steps
-    chains: np.ndarray  # numbers of the chains, which their keys are made from
+    streams: np.ndarray  # (target, 2): seed and number, which the keys of a target's steps are made from
+    chains: np.ndarray  # numbers of the chains, likewise
+    starts: np.ndarray  # positions from which chains begin
+    states: Any = None  # where they stand; None before they have begun
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def block(self, targets: slice) -> "Batch":
         """Some targets."""
-        tuning, states, keys = at((self.tuning, self.states, self.keys), targets)
-        return Batch(self.paths.take(targets), tuning, states, keys, self.chains)
+        tuning, streams, starts, states = at((self.tuning, self.streams, self.starts, self.states), targets)
+        return Batch(self.paths.take(targets), tuning, streams, self.chains, starts, states)
 
 
 class Blocks(NamedTuple):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import NormalisedDensity
-from thermocline.engine.batch import Batch, Blocks, Paths, at, joined
+from thermocline.engine.batch import Batch, Blocks, Paths, at
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, Outcomes, run
 from thermocline.engine.plan import Lengths, MorePlan, Pace, RunPlan
 from thermocline.engine.prepare import NUM_BASE_DRAWS, Prepared, count_support, log_support, moments_of, prepare
-from thermocline.engine.program import Runner, first_tuning, in_process, start, tuned
+from thermocline.engine.program import Runner, first_tuning, in_process, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.estimators.two_state_answers import log_evidence_of
@@ -22,10 +22,10 @@ from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws, Estimate
-from thermocline.support.precision import to_numpy
 from thermocline.target import Target
 
 MOST_REHEARSALS, REHEARSAL = 4, 0.25  # of a method that sets its size by them, and the length of each in its warm-up
+RUNS_AN_EXPLORATION = 16  # numbers of random streams: a pilot of the method, rehearsals, and the run itself
 NUM_KEPT = 1024  # draws of a warm-up round that adaptation sees, over all chains
 
 
@@ -63,14 +63,19 @@ def explore(
     lengths: Lengths,
     reporter: Reporter,
     *,
+    number: int = 0,
     checkpoint: Callable[[Paths], Checkpoint | None] = lambda paths: None,
     chunk_size: int | None = None,
 ) -> Exploration:
-    """Run `method` on the path from `base` to `target`; both are already of the precision in force: a batch of one."""
-    paths = Paths.of_one(Path(target, base, jnp.asarray(log_zeta if np.isfinite(log_zeta) else np.nan)))
+    """Run `method` on the path from `base` to `target`; both are already of the precision in force: a batch of one.
+
+    Runs of one seed that have other numbers, as pilots do, share no random numbers.
+    """
+    log_zeta_there: Any = np.asarray(log_zeta if np.isfinite(log_zeta) else np.nan, jnp.result_type(float))
+    paths = Paths.of_one(Path(target, base, log_zeta_there))
     pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
     seeds = np.array([seed], np.uint32)
-    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint)
+    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint, number=number)
     base_draws = BaseDraws(explored.positions[0], explored.log_ratio[0], *moments_of(base))
     return Exploration(explored.paths.path, explored.outcomes.one(0), base_draws, log_support(explored.support[0]))
 
@@ -86,14 +91,16 @@ def explore_batch(
     checkpoint: Callable[[Paths], Checkpoint | None],
     *,
     runner: Runner = in_process,
+    number: int = 0,
 ) -> Explorations:
     """Run `method` on every path, each with a seed of its own; what all share is made from `seed`.
 
     A method with a pilot is warmed up by it first; one whose sizes are not given then rehearses to find them.
     """
     blocks = Blocks(len(paths), pace.block_size)
-    prepared = prepare(keys_of(seeds)[:, 0], paths, blocks, lengths.num_chains)
-    walk = Walk(seed, seeds, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
+    streams = streams_of(seeds, number * RUNS_AN_EXPLORATION)
+    prepared = prepare(streams, paths, blocks, lengths.num_chains)
+    walk = Walk(seed, streams, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
     num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
     begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
     tuning = first_tuning(begins, prepared.metric, prepared.log_ratio)
@@ -111,7 +118,7 @@ def explore_batch(
         num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
         support = np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
     else:
-        support = count_support(keys_of(seeds)[:, 0], prepared, blocks)
+        support = count_support(streams, prepared, blocks)
     outcomes = walk.sample(method, tuning, num_warmup, support)
     for learning in before:
         outcomes = _with_pilot(outcomes, learning)
@@ -123,7 +130,7 @@ class Walk(NamedTuple):
     """What the runs of one exploration share: a pilot's, rehearsals, and the one whose draws are kept."""
 
     seed: int
-    seeds: np.ndarray
+    streams: np.ndarray  # of the run whose draws are kept
     prepared: Prepared
     lengths: Lengths
     pace: Pace
@@ -133,9 +140,8 @@ class Walk(NamedTuple):
 
     def learn(self, method: Method, tuning: Tuning, num_warmup: int, number: int, name: str) -> Outcomes:
         """A warm-up whose draws are not used, the `number`th."""
-        own, shared = (_folded(keys_of(seeds)[:, 1], 1 + number) for seeds in (self.seeds, self._shared))
         store = None if self.store is None else self.store.aside(name)
-        return self._run(method, tuning, own, shared[0], self._plan(num_warmup, 1, 1), store)
+        return self._run(method, tuning, 1 + number, self._plan(num_warmup, 1, 1), store)
 
     def sample(self, method: Method, tuning: Tuning, num_warmup: int, support: np.ndarray) -> Outcomes:
         """The run itself."""
@@ -148,32 +154,21 @@ class Walk(NamedTuple):
             states = None if law is None else states_of(law, self.prepared.log_ratio[target], draws)
             return is_accurate(log_evidence_of(states, draws, zeta, log_support(support[target])), zeta, draws)
 
-        own, shared = (keys_of(seeds)[:, 2] for seeds in (self.seeds, self._shared))
         has_rule = is_accurate is not None
         most_draws = lengths.most_draws if has_rule else lengths.num_draws
         plan = self._plan(num_warmup, lengths.num_draws, most_draws, stop if has_rule else None)
-        return self._run(method, tuning, own, shared[0], plan, self.store)
-
-    @property
-    def _shared(self) -> np.ndarray:
-        """The seed of what all targets share."""
-        return np.array([self.seed], np.uint32)
+        return self._run(method, tuning, 0, plan, self.store)
 
     def _plan(self, num_warmup: int, num_draws: int, most_draws: int, stop: Any = None) -> RunPlan:
         is_single = self.prepared.paths.is_single
         return RunPlan(num_warmup, num_draws, most_draws, stop, self.prepared.is_usable, not is_single)
 
-    def _run(
-        self, method: Method, tuning: Tuning, keys: jax.Array, shared: jax.Array, plan: RunPlan, store: Any
-    ) -> Outcomes:
-        """From the chains' starts, which are made a block at a time."""
-        paths, blocks = self.prepared.paths, Blocks(len(self.seeds), self.pace.block_size)
-        starts, first = keys_of(self.seeds)[:, 1], self.prepared.starts
-        states = [
-            to_numpy(start(starts[rows], method, paths.take(rows), at(tuning, rows), first[rows]))
-            for rows in blocks.all_rows()
-        ]
-        batch = Batch(paths, tuning, joined(states), keys, np.arange(self.lengths.num_chains, dtype=np.uint32))
+    def _run(self, method: Method, tuning: Tuning, number: int, plan: RunPlan, store: Any) -> Outcomes:
+        """From the chains' starts, with random numbers of its own."""
+        streams = self.streams + np.array([0, number], np.uint32)
+        chains = np.arange(self.lengths.num_chains, dtype=np.uint32)
+        batch = Batch(self.prepared.paths, tuning, streams, chains, self.prepared.starts)
+        shared = np.array([self.seed, streams[0, 1]], np.uint32)
         return run(shared, method, batch, plan, self.pace, self.runner, store, self.reporter)
 
 
@@ -192,23 +187,19 @@ def resampled(explored: Exploration, seed: int, number: int) -> np.ndarray:
     return draws.position.reshape(-1, draws.position.shape[-1])[index]
 
 
-@jax.jit
-def keys_of(seeds: jax.Array) -> jax.Array:
-    """Of each target: for the base's draws, for the chains' starts and for their steps."""
-    return jax.vmap(lambda seed: jax.random.split(jax.random.key(seed), 3))(seeds)
-
-
-@jax.jit
-def _folded(keys: jax.Array, number: jax.Array) -> jax.Array:
-    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+def streams_of(seeds: np.ndarray, number: int = 0) -> np.ndarray:
+    """(target, 2): the seed of each target, and a number that is another for every run of it."""
+    return np.stack([seeds, np.full(len(seeds), number)], axis=1).astype(np.uint32)
 
 
 def go_on(seed: int, method: Method, explored: Explorations, num_draws: int, reporter: Reporter) -> Explorations:
     """The same with so many more draws a chain: those that a longer run would have had."""
     before = explored.outcomes
-    chains = np.arange(jax.tree.leaves(before.states)[0].shape[1], dtype=np.uint32)
-    batch = Batch(explored.paths, before.tuning, before.states, keys_of(explored.seeds)[:, 2], chains)
-    shared, plan = keys_of(np.array([seed], np.uint32))[0, 2], MorePlan(before.num_steps, num_draws)
+    number, num_chains = jax.tree.leaves(before.states)[0].shape[:2]
+    dimension = explored.paths.one(0).dimension
+    chains, nowhere = np.arange(num_chains, dtype=np.uint32), np.zeros((number, num_chains, dimension))
+    batch = Batch(explored.paths, before.tuning, streams_of(explored.seeds), chains, nowhere, before.states)
+    shared, plan = np.array([seed, 0], np.uint32), MorePlan(before.num_steps, num_draws)
     after = run(shared, method, batch, plan, Pace(before.drawn.blocks.size), in_process, None, reporter)
     outcomes = after._replace(
         drawn=before.drawn.followed_by(after.drawn),

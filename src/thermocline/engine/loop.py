@@ -14,7 +14,7 @@ from thermocline.engine.batch import Batch, Blocks, at, joined, where_active
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.drawn import Chunk, Drawn, by_chain, keep, no_draws, running_answer
 from thermocline.engine.plan import PHASES, SAMPLING, SHOWN, Pace, Plan, Round
-from thermocline.engine.program import Runner, adapt, advance, mesh_of, placed
+from thermocline.engine.program import BEFORE_ALL, Runner, adapt, advance, mesh_of, placed, waiting
 from thermocline.engine.progress import Reporter
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
@@ -68,7 +68,7 @@ class Outcomes(NamedTuple):
 
 
 def run(
-    shared_key: jax.Array,
+    shared: np.ndarray,
     method: Method,
     batch: Batch,
     plan: Plan,
@@ -78,7 +78,7 @@ def run(
     reporter: Reporter,
 ) -> Outcomes:
     """Ramp up, warm up, freeze, sample, as the plan says; resumes from `store` when it holds a state of this run."""
-    work = Work(shared_key, method, batch, pace, runner, reporter)
+    work = Work(shared, method, batch, pace, runner, reporter)
     state, drawn, coming, offset = work.first, Drawn(work.blocks), None, 0
     if store is not None and store.exists():
         coming, offset, state, chunks = store.load(work.first, len(work.blocks))
@@ -107,22 +107,27 @@ class Work:
     """The compiled steps of a batch, block by block, how fast they go, and how the chains began."""
 
     def __init__(
-        self, shared_key: jax.Array, method: Method, batch: Batch, pace: Pace, runner: Runner, reporter: Reporter
+        self, shared: np.ndarray, method: Method, batch: Batch, pace: Pace, runner: Runner, reporter: Reporter
     ) -> None:
         self.blocks, self.runner, self.reporter = Blocks(len(batch), pace.block_size), runner, reporter
         parts = [batch.block(rows) for rows in self.blocks.all_rows()]
-        self.parts = [replace(part, paths=jax.tree.map(jax.numpy.asarray, part.paths)) for part in parts]  # on device
+        self.parts = [replace(part, paths=jax.device_put(part.paths)) for part in parts]
         row = self.parts[0].paths.one(0).dimension + 8
         lanes = len(self.parts[0]) * len(batch.chains)
         self.capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
         self.chunk_size, self.steps = pace.chunk_size, min(pace.chunk_size or 4, self.capacity)
         self.mesh, self.timer = mesh_of(self.parts[0]), Timer()
-        self.program = partial(advance, shared_key, method, capacity=self.capacity, mesh=self.mesh)
-        states = [placed(part.states, self.mesh) for part in self.parts]
+        self.program = partial(advance, shared, method, capacity=self.capacity, mesh=self.mesh)
+        has_begun = batch.states is not None
+        states = [part.states if has_begun else waiting(method, part) for part in self.parts]
+        states = [placed(some, self.mesh) for some in states]
         reporter.phase("compiling", None)
         with self.timer.timing("compile"):
-            first = self._block(0, batch.tuning, states)
-            _, buffer = jax.block_until_ready(self.program(first, 0, 0))
+            begun = lambda block: self.program(block, 0 if has_begun else BEFORE_ALL, 0)  # noqa: E731
+            tasks = [self._block(block, batch.tuning, states) for block in range(len(self.blocks))]
+            first, *others = runner(begun, tasks[:1] if has_begun else tasks)
+            _, buffer = jax.block_until_ready(first)
+            states = states if has_begun else [some for some, _ in (first, *others)]
         kept = no_draws(by_chain(buffer, 0), len(batch), pace.num_kept)
         none = np.zeros(len(batch), np.int64)
         self.first = RunState(batch.tuning, states, kept, none, none == 0)

@@ -1,15 +1,14 @@
 """From a path to what its chains start from: fresh draws of the base, and what they say."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
-from thermocline.bases import centres_of, fresh_draws, initial_scale
+from thermocline.bases import centres_of, initial_scale, log_densities, sampled_rows
 from thermocline.engine.batch import Blocks, Paths, joined, stacked
+from thermocline.evaluator import Evaluator
 from thermocline.movers import Metric, metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Estimate
@@ -17,8 +16,9 @@ from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import to_numpy
 from thermocline.target import describe
 
-NUM_BASE_DRAWS = 2048
+NUM_BASE_DRAWS = 4096
 NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
+FIRST, MORE = 0xBA5E, 0xBA5F  # streams of random numbers
 CERTAIN = Estimate(0.0, 0.0, np.inf)
 
 
@@ -43,24 +43,24 @@ class Prepared(NamedTuple):
         return (self.num_bad == 0) & (self.num_inside > 0)
 
 
-def prepare(keys: jax.Array, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:
+def prepare(streams: np.ndarray, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:
     """Fresh draws of every base, and what they say.
 
     A block at a time, because width changes rounding, and to hold the draws of one block only.
     """
-    parts = [_prepare_block(keys[rows], paths.take(rows), num_chains) for rows in blocks.all_rows()]
+    parts = [_prepare_block(streams[rows], paths.take(rows), num_chains) for rows in blocks.all_rows()]
     if len(parts) == 1:
         return parts[0]
     log_zeta = np.concatenate([part.paths.path.log_zeta for part in parts])
     return Prepared(paths.with_log_zeta(log_zeta), *joined([part[1:] for part in parts]))
 
 
-def _prepare_block(keys: jax.Array, paths: Paths, num_chains: int) -> Prepared:
+def _prepare_block(streams: np.ndarray, paths: Paths, num_chains: int) -> Prepared:
     """Where log zeta is NaN, that of importance sampling from the base is used: it need not be good."""
     log_zeta = np.array(np.broadcast_to(paths.path.log_zeta, len(paths)))
     is_known = np.isfinite(log_zeta)
     paths = paths.with_log_zeta(np.where(is_known, log_zeta, np.zeros_like(log_zeta)))
-    positions, log_ratio = to_numpy(draw_bases(keys, paths, NUM_BASE_DRAWS))
+    positions, log_ratio = draw_bases(streams, paths, NUM_BASE_DRAWS)
     num_bad = np.sum(np.isnan(log_ratio) | np.isposinf(log_ratio), axis=1)
     if paths.is_single:
         check_log_ratio(paths.path, positions[0], log_ratio[0])
@@ -76,11 +76,37 @@ def _prepare_block(keys: jax.Array, paths: Paths, num_chains: int) -> Prepared:
     return Prepared(paths.with_log_zeta(log_zeta), metric, log_ratio, chosen, num_bad, kept)
 
 
-def base_draws_of(keys: jax.Array, paths: Paths) -> list[BaseDraws]:
+def draw_bases(streams: np.ndarray, paths: Paths, number: int, kind: int = FIRST) -> tuple[np.ndarray, np.ndarray]:
+    """Exact draws of each base, (target, draw, coordinate), and r at each; (seed, stream) of a target decide them.
+
+    A single target is asked through the evaluator, whose program there is anyway.
+    """
+    bases = [to_numpy(paths.one(target).base) for target in range(len(paths))]
+    dtype = np.asarray(paths.path.log_zeta).dtype
+    positions = np.stack(
+        [
+            sampled_rows(base, [*map(int, stream), kind], number).astype(dtype)
+            for base, stream in zip(bases, streams, strict=True)
+        ]
+    )
+    if not paths.is_single:
+        return positions, np.asarray(_log_ratios(paths, positions))
+    path, evaluate = paths.path, Evaluator(paths.path.target, str(dtype))
+    log_target = evaluate.unchecked(positions[0])[0]
+    log_base = log_densities(bases[0], positions[0], path.target.initial_position)
+    with np.errstate(invalid="ignore"):
+        return positions, (log_target - float(path.log_zeta) - log_base)[None]
+
+
+@jax.jit
+def _log_ratios(paths: Paths, positions: jax.Array) -> jax.Array:
+    return paths.map(lambda path, own: jax.vmap(path.log_ratio)(own), positions)
+
+
+def base_draws_of(streams: np.ndarray, paths: Paths) -> list[BaseDraws]:
     """Each target's fresh draws of its base, the same as `prepare` saw: for those who need more of them than that."""
-    positions, log_ratio = to_numpy(draw_bases(keys, paths, NUM_BASE_DRAWS))
     known = [moments_of(paths.one(target).base) for target in range(len(paths))]
-    each = zip(positions, log_ratio, known, strict=True)
+    each = zip(*draw_bases(streams, paths, NUM_BASE_DRAWS), known, strict=True)
     return [BaseDraws(position, log_ratio, *moments) for position, log_ratio, moments in each]
 
 
@@ -89,38 +115,14 @@ def moments_of(base: Any) -> tuple[Any, Any]:
     return (None, None) if getattr(base, "moments", None) is None else to_numpy(to_numpy(base).moments())
 
 
-@partial(jax.jit, static_argnames="num_draws")
-def draw_bases(keys: jax.Array, paths: Paths, num_draws: int) -> tuple[jax.Array, jax.Array]:
-    """Exact draws of each base, ravelled, and r at each."""
-
-    def of_target(path: Path, key: jax.Array) -> tuple[jax.Array, jax.Array]:
-        positions = fresh_draws(key, path.base, num_draws)
-        return positions, jax.vmap(path.log_ratio)(positions)
-
-    return paths.map(of_target, keys)
-
-
-@partial(jax.jit, static_argnames="num_draws")
-def count_inside(keys: jax.Array, paths: Paths, first: jax.Array, num_draws: int) -> jax.Array:
-    """How many of some of `NUM_SUPPORT_DRAWS` more draws of each base fall on the target's support."""
-
-    def of_target(path: Path, key: jax.Array) -> jax.Array:
-        all_keys = jax.random.split(jax.random.fold_in(key, 1), NUM_SUPPORT_DRAWS)
-        own = jax.lax.dynamic_slice_in_dim(all_keys, first, num_draws)
-        positions = jax.vmap(lambda key: ravel_pytree(path.base.sample(key))[0])(own)
-        return jnp.sum(jnp.isfinite(jax.vmap(path.log_ratio)(positions)))
-
-    return paths.map(of_target, keys)
-
-
-def count_support(keys: jax.Array, prepared: Prepared, blocks: Blocks) -> np.ndarray:
+def count_support(streams: np.ndarray, prepared: Prepared, blocks: Blocks) -> np.ndarray:
     """How many base draws fell on each target's support and of how many; many more where some did not."""
     num_inside, paths = prepared.num_inside, prepared.paths
     is_partial = prepared.is_usable & (num_inside < NUM_BASE_DRAWS)
     for rows in blocks.all_rows():
-        for first in range(0, NUM_SUPPORT_DRAWS if is_partial[rows].any() else 0, NUM_BASE_DRAWS):
-            more = np.asarray(count_inside(keys[rows], paths.take(rows), first, NUM_BASE_DRAWS))
-            num_inside[rows] += is_partial[rows] * more
+        for part in range(NUM_SUPPORT_DRAWS // NUM_BASE_DRAWS if is_partial[rows].any() else 0):
+            log_ratio = draw_bases(streams[rows], paths.take(rows), NUM_BASE_DRAWS, MORE + part)[1]
+            num_inside[rows] += is_partial[rows] * np.isfinite(log_ratio).sum(axis=1)
     return np.stack([num_inside, NUM_BASE_DRAWS + is_partial * NUM_SUPPORT_DRAWS], axis=1)
 
 

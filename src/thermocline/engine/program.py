@@ -9,13 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from thermocline.engine.batch import Batch, Paths, at
+from thermocline.engine.batch import Batch, at
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, in_precision
 from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
 from thermocline.records import Draws
+from thermocline.records.draws import Array
 from thermocline.support.precision import to_numpy
+
+BEFORE_ALL = -1  # the number of no step: chains begin
+BEGINNING, STEPS, SHARED = range(3)  # what keys of a stream are for
 
 Runner = Callable[[Callable[[Batch], Any], Iterable[Batch]], Iterator[Any]]
 
@@ -52,9 +56,34 @@ def _by_lane(mesh: Mesh) -> PartitionSpec:
     return PartitionSpec("targets") if mesh.axis_names == ("targets",) else PartitionSpec(None, "chains")
 
 
+def waiting(method: Method, block: Batch) -> Any:
+    """States as chains have them that have not begun: nothing but their shapes, in which `advance` puts the first."""
+    shapes = jax.eval_shape(lambda block: _first_states(method, block), block)
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def _first_states(method: Method, block: Batch) -> Any:
+    """The states of chains (target, chain) at exact draws of each target's base."""
+
+    def of_target(path: Path, stream: jax.Array, tuning: Tuning, starts: jax.Array) -> Any:
+        keys = _chain_keys(jax.random.fold_in(_key_of(stream), BEGINNING), block.chains)
+        return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(keys, starts)
+
+    return block.paths.map(of_target, block.streams, block.tuning, block.starts)
+
+
+def _key_of(stream: Array) -> jax.Array:
+    """Of a seed and a number: runs that learn, pilots and the run itself have numbers of their own."""
+    return jax.random.fold_in(jax.random.key(stream[0]), stream[1])
+
+
+def _chain_keys(key: jax.Array, chains: Array) -> jax.Array:
+    return jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
+
+
 @partial(jax.jit, static_argnames=("capacity", "mesh"))
 def advance(
-    shared_key: jax.Array,
+    shared: np.ndarray,
     method: Method,
     block: Batch,
     first_step: jax.Array,
@@ -65,28 +94,33 @@ def advance(
 ) -> tuple[Any, Draws]:
     """`num_steps` steps of every chain, recorded in the first rows of a buffer (row, target, chain).
 
-    The number of steps is traced, so that one program serves warm-up, sampling and every chunk size; a step's keys
-    depend on its number, target and chain alone, so that chunks and company do not change the draws. Trajectory
-    lengths come from one key that all share: otherwise all would wait for the longest.
+    The number of steps is traced, so that one program serves warm-up, sampling and every chunk size, and from
+    `BEFORE_ALL` also puts chains where they start. A step's keys depend on its number, target and chain alone, so that
+    chunks and company do not change the draws. Trajectory lengths come from one key that all share: otherwise all
+    would wait for the longest.
     """
 
-    def local(method: Method, paths: Paths, tuning: Tuning, keys: Any, chains: Any, states: Any) -> Any:
-        chain_keys = jax.vmap(lambda key: jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains))(keys)
+    def local(method: Method, block: Batch) -> Any:
+        chain_keys = jax.vmap(lambda stream: _chain_keys(jax.random.fold_in(_key_of(stream), STEPS), block.chains))(
+            block.streams
+        )
+        shared_key = jax.random.fold_in(_key_of(shared), SHARED)
 
         def step_all(step: jax.Array, states: Any) -> tuple[Any, Draws]:
-            shared = jax.random.fold_in(jax.random.fold_in(shared_key, step), 2**31)
+            shared_now = jax.random.fold_in(shared_key, step)
 
             def of_target(path: Path, tuning: Tuning, keys: jax.Array, states: Any) -> tuple[Any, Draws]:
                 own = jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)
-                return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
+                return jax.vmap(lambda own, state: method.step(Keys(own, shared_now), path, tuning, state))(own, states)
 
-            return paths.map(of_target, tuning, chain_keys, states)
+            return block.paths.map(of_target, block.tuning, chain_keys, states)
 
         def body(i: jax.Array, carry: tuple[Any, Draws]) -> tuple[Any, Draws]:
             states, buffer = carry
             states, draw = step_all(first_step + i, states)
             return states, jax.tree.map(lambda rows, row: rows.at[i].set(row), buffer, draw)
 
+        states = jax.lax.cond(first_step < 0, lambda: _first_states(method, block), lambda: block.states)
         shapes = jax.eval_shape(step_all, first_step, states)[1]
         buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(0, num_steps, body, (states, buffer))
@@ -94,32 +128,22 @@ def advance(
     everywhere, by_lane = PartitionSpec(), _by_lane(mesh)
     is_single = block.paths.is_single
     by_target = everywhere if is_single else by_lane
+    parts = Batch(
+        block.paths.like(by_lane, everywhere),
+        by_target,  # pyright: ignore[reportArgumentType]
+        by_target,  # pyright: ignore[reportArgumentType]
+        PartitionSpec("chains") if is_single else everywhere,  # pyright: ignore[reportArgumentType]
+        by_lane,  # pyright: ignore[reportArgumentType]
+        by_lane,
+    )
     spread = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(
-            everywhere,
-            block.paths.like(by_lane, everywhere),
-            by_target,
-            by_target,
-            PartitionSpec("chains") if is_single else everywhere,
-            by_lane,
-        ),
+        in_specs=(everywhere, parts),
         out_specs=(by_lane, PartitionSpec(None, *by_lane)),
         check_vma=False,
     )
-    return spread(method, block.paths, block.tuning, block.keys, block.chains, block.states)
-
-
-@jax.jit
-def start(keys: jax.Array, method: Method, paths: Paths, tuning: Tuning, positions: jax.Array) -> Any:
-    """The states of chains (target, chain) at exact draws of each target's base."""
-
-    def of_target(path: Path, key: jax.Array, tuning: Tuning, positions: jax.Array) -> Any:
-        own = jax.random.split(key, positions.shape[0])
-        return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(own, positions)
-
-    return paths.map(of_target, keys, tuning, positions)
+    return spread(method, block)
 
 
 def first_tuning(method: Method, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:

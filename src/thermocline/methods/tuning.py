@@ -9,8 +9,8 @@ import numpy as np
 
 from thermocline.movers import Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Law, Path, Point
-from thermocline.paths.laws import Learned, has_atom_at_base, log_prior_on_grid
-from thermocline.paths.reweighting import Curve, Profile, Window, profile_of_base, profile_of_round
+from thermocline.paths.laws import Learned, has_atom_at_base, log_prior_at
+from thermocline.paths.reweighting import Curve, Profile, Window, grid_of_betas, profile_of_base, profile_of_round
 from thermocline.records import Draws
 from thermocline.records.draws import Array
 from thermocline.support import special
@@ -207,7 +207,7 @@ def adapt_law(tuning: Tuning, draws: Draws) -> Tuning:
         return tuning
     shape = (*np.shape(draws.log_ratio)[:-2], -1)
     newest, log_mass = np.reshape(draws.log_ratio, shape), -np.reshape(draws.log_weight_base, shape)
-    log_prior = log_prior_on_grid(law, is_stacked=newest.ndim > 1)
+    log_prior = log_prior_at(law, grid_of_betas(), is_stacked=newest.ndim > 1)
     profile = learning.profile.updated(profile_of_round(newest, log_mass, log_prior))
     curve = profile.curve()
     window = next_window(curve, learning.window.centre)

@@ -255,12 +255,12 @@ def as_stored(law: Law) -> Law:
     """One of our laws as it is; a user's own class as a table of -f, which a file can hold."""
     if isinstance(law, Learned | Continuous | Ladder):
         return to_numpy(law)
-    return Continuous(-log_prior_on_grid(law), grid_of_betas())
+    return Continuous(-log_prior_at(law, grid_of_betas()), grid_of_betas())
 
 
-def log_prior_on_grid(law: Law, *, is_stacked: bool = False) -> np.ndarray:
-    """-f at every beta of the grid; `is_stacked` says that the law's leaves have a leading axis over targets."""
-    inner, betas = unwrapped(law), grid_of_betas()
+def log_prior_at(law: Law, betas: np.ndarray, *, is_stacked: bool = False) -> np.ndarray:
+    """-f at every beta; `is_stacked` says that the law's leaves have a leading axis over targets."""
+    inner = unwrapped(law)
     if isinstance(inner, Continuous):
         bias = np.asarray(inner.bias)
         knots = np.linspace(0.0, 1.0, bias.shape[-1]) if inner.knots is None else np.asarray(inner.knots)

@@ -8,6 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import NormalisedDensity
+from thermocline.records.draws import Array
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import pytree, static
 from thermocline.target import Target
@@ -33,7 +34,7 @@ class Path:
 
     target: Target
     base: NormalisedDensity
-    log_zeta: jax.Array
+    log_zeta: Array
 
     def unravel(self, position: jax.Array) -> Any:
         return ravel_pytree(self.target.initial_position)[1](position)

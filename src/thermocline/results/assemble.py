@@ -19,6 +19,7 @@ from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import unravelled
 from thermocline.support.precision import to_numpy
 from thermocline.target import Labels, Target, leaf_name
 
@@ -31,7 +32,7 @@ def run_fingerprint(paths: Paths, method: Method, seed: int, num_chains: int, pr
     """Short hashes of all that decides the draws; bases of many targets are known by their arrays."""
     path, position = paths.one(0), paths.one(0).target.initial_position
     if paths.is_single:
-        draws = fingerprint.of_function(path.base.sample, jax.random.key(0))
+        draws = fingerprint.of_function(lambda: path.base.sample(jax.random.key(0)))
         base = fingerprint.of_function(path.base.log_density, position) + draws
         log_zeta, num_devices = repr(float(path.log_zeta)), chain_mesh(num_chains, path).size
     else:
@@ -74,10 +75,13 @@ def assemble(
     law = outcome.tuning.law
     num_chains, num_draws = outcome.draws.log_ratio.shape
     rows = np.concatenate([base_draws.position, outcome.draws.position.reshape(num_chains * num_draws, -1)])
-    pool = to_numpy(_in_coordinates(path.target, rows))
-    of_base = jax.tree.map(lambda leaf: leaf[: len(base_draws.position)], pool[1])
+    locations = rows[:0] if modes is None else modes.location
+    num_base, num_rows = len(base_draws.position), len(rows)
+    pool = in_coordinates(path.target, np.concatenate([rows, locations]))
+    of_base = jax.tree.map(lambda leaf: leaf[:num_base], pool[1])
+    of_modes = jax.tree.map(lambda leaf: leaf[num_rows:], pool[1])
     trees, shown = jax.tree.map(
-        lambda leaf: leaf[len(base_draws.position) :].reshape(num_chains, num_draws, *leaf.shape[1:]), pool
+        lambda leaf: leaf[num_base:num_rows].reshape(num_chains, num_draws, *leaf.shape[1:]), pool
     )
     evaluations = Phases(warmup=outcome.warmup_gradients, sampling=int(outcome.draws.num_gradients.sum()))
     info = RunInfo(
@@ -110,7 +114,7 @@ def assemble(
         info,
         continuation,
         modes,
-        {} if modes is None else _by_name(_in_coordinates(path.target, modes.location)[1]),
+        {} if modes is None else _by_name(of_modes),
         base_parameters=_by_name(of_base),
     )
     return replace(result, log_likelihood=pointwise(path.target, result))
@@ -135,11 +139,15 @@ def _plain_labels(labels: Labels | None) -> AxisLabels:
     return AxisLabels({name: list(dims) for name, dims in labels.dims.items()}, coords)
 
 
+def in_coordinates(target: Target, positions: np.ndarray) -> tuple[Any, Any]:
+    """Ravelled positions as PyTrees, unconstrained and as people see them; both are one without a `constrain`."""
+    trees = unravelled(positions, target.initial_position)
+    return trees, trees if target.constrain is None else to_numpy(_shown(target, trees))
+
+
 @jax.jit
-def _in_coordinates(target: Target, positions: jax.Array) -> tuple[Any, Any]:
-    """Ravelled positions as PyTrees, unconstrained and as people see them."""
-    trees = jax.vmap(ravel_pytree(target.initial_position)[1])(positions)
-    return trees, jax.vmap(target.shown)(trees)
+def _shown(target: Target, trees: Any) -> Any:
+    return jax.vmap(target.shown)(trees)
 
 
 def _by_name(tree: Any) -> dict[str, np.ndarray]:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from thermocline.paths import Law
+from thermocline.paths.laws import log_prior_at
 from thermocline.support.precision import computing_in
 
 
@@ -24,7 +25,7 @@ def map_draws(function: Callable[[Any], Any], draws: Any) -> np.ndarray:
 def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
     """-f at each beta."""
     with computing_in("float64"):
-        return np.asarray(_log_weights(law, betas))
+        return log_prior_at(law, betas)
 
 
 def as_betas(betas: Any) -> np.ndarray:
@@ -39,8 +40,3 @@ def as_betas(betas: Any) -> np.ndarray:
 def _mapped(function: Callable[[Any], Any], draws: Any) -> jax.Array:
     """Compiled once for each function."""
     return jax.vmap(function)(draws)
-
-
-@jax.jit
-def _log_weights(law: Law, betas: jax.Array) -> jax.Array:
-    return jax.vmap(law.log_weight)(betas)

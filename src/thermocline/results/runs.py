@@ -10,7 +10,7 @@ import numpy as np
 from thermocline.auto.mode_masses import table_of_modes
 from thermocline.bases import BaseFit
 from thermocline.engine.batch import Paths, at, joined
-from thermocline.engine.explore import Exploration, Explorations, keys_of
+from thermocline.engine.explore import Exploration, Explorations, streams_of
 from thermocline.engine.prepare import base_draws_of, log_support
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
@@ -175,7 +175,7 @@ class Runs:
         block, place = drawn.blocks.place(row)
         if self._latest[0] != (drawn, block):
             rows = drawn.blocks.rows(block)
-            made = base_draws_of(keys_of(explored.seeds[rows])[:, 0], explored.paths.take(rows))
+            made = base_draws_of(streams_of(explored.seeds[rows]), explored.paths.take(rows))
             self._latest = (drawn, block), made
         return self._latest[1][place]
 

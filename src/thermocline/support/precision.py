@@ -24,10 +24,10 @@ def cast(tree: Any, precision: str) -> Any:
     """Every inexact leaf as a JAX array of `precision`; other arrays keep their type."""
 
     def cast_leaf(leaf: Any) -> jax.Array:
-        array = np.asarray(leaf) if not isinstance(leaf, jax.Array) else leaf
-        if jnp.issubdtype(array.dtype, jnp.inexact):
-            return jnp.asarray(array, dtype=precision)
-        return jnp.asarray(array)
+        array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
+        if jnp.issubdtype(array.dtype, jnp.inexact) and array.dtype != precision:
+            array = np.asarray(array).astype(precision)  # on the host: nothing to compile
+        return jax.device_put(array)
 
     return jax.tree.map(cast_leaf, tree)
 
