@@ -1,17 +1,6 @@
 """Bases: normalised densities that can be sampled exactly."""
 
-from thermocline.bases.base import (
-    Base,
-    BaseFit,
-    NormalisedDensity,
-    base_name,
-    centres_of,
-    check_base,
-    fresh_draws,
-    initial_scale,
-    log_densities,
-    sampled_rows,
-)
+from thermocline.bases.base import Base, BaseFit, NormalisedDensity, base_name, check_base, fresh_draws, sampled_rows
 from thermocline.bases.gaussian import Gaussian, LowRankGaussian, StudentT
 from thermocline.bases.mixture import Mixture, TiedMixture
 

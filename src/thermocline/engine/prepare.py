@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import centres_of, initial_scale, log_densities, sampled_rows
+from thermocline.bases.base import centres_of, initial_scale, log_densities, sampled_rows
 from thermocline.engine.batch import Blocks, Paths, joined, stacked
 from thermocline.evaluator import Evaluator
 from thermocline.movers import Metric, metric_of

@@ -15,6 +15,7 @@ from thermocline.records import Draws
 from thermocline.records.draws import Array
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import to_numpy
 from thermocline.support.pytree import pytree
 
 NUM_NODES = 13  # of the step size along beta
@@ -74,12 +75,8 @@ def visits_base(tuning: Tuning) -> bool:
 
 def in_precision(tuning: Tuning, dtype: Any) -> Tuning:
     """NumPy leaves, all floats of one type: then every round of a run finds its program compiled."""
-
-    def settled(leaf: Any) -> np.ndarray:
-        array = np.asarray(leaf)
-        return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
-
-    return jax.tree.map(settled, tuning)
+    settled = lambda leaf: leaf.astype(dtype) if np.issubdtype(leaf.dtype, np.floating) else leaf  # noqa: E731
+    return jax.tree.map(settled, to_numpy(tuning))
 
 
 def spread(tree: Any, leading: tuple[int, ...]) -> Any:

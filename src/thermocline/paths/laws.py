@@ -133,10 +133,8 @@ class Continuous:
         num_knots, is_open = np.shape(self.bias)[-1], np.asarray(window.is_open)[..., None]
         knots = np.where(is_open, curve.knots(num_knots), window.knots(num_knots))
         log_width = np.log(np.maximum(np.diff(knots), 1e-30))
-        before, after = (log_width[..., end] for end in (slice(1), slice(-1, None)))
-        log_density = -0.5 * (
-            np.concatenate([before, log_width], axis=-1) + np.concatenate([log_width, after], axis=-1)
-        )
+        around = np.concatenate([log_width[..., :1], log_width, log_width[..., -1:]], axis=-1)
+        log_density = -0.5 * (around[..., :-1] + around[..., 1:])
         log_density = np.where(is_open, log_density, -window.penalty(knots))
         bias = curve.log_partition_at(knots) - log_density
         return Continuous(bias - bias[..., :1], knots)
