@@ -108,15 +108,13 @@ class ExtendedHamiltonian(SelfTuned):
         state, move = self.mover.move(keys, density, tuning.step_size[0], scale, state)
         place, point = self.control.place(state.control), state.point
         beta = self.control.beta(place)
-        log_weight = self._log_weight(tuning.bias, place, jnp.abs(state.control), point.log_base + point.log_ratio)
+        distance, bias = jnp.abs(state.control), tuning.bias
+        log_weight = jnp.where(distance < self.inner, 0.0, -jnp.inf)  # on the plateau of the target
+        if self.reweights:  # elsewhere too, with what undoes bias and temperature
+            log_target = point.log_base + point.log_ratio
+            undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - beta) * log_target
+            log_weight = jnp.where(distance < self.control.wall, undone, -jnp.inf)
         return state, Draw(point.position, beta, point.log_ratio, log_weight, -jnp.inf * one, *move, 0 * one)
-
-    def _log_weight(self, bias: Bias, place: jax.Array, distance: jax.Array, log_target: jax.Array) -> jax.Array:
-        """For the target: 0 on its plateau; elsewhere nothing, or what undoes bias and temperature."""
-        if not self.reweights:
-            return jnp.where(distance < self.inner, 0.0, -jnp.inf)
-        undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - self.control.beta(place)) * log_target
-        return jnp.where(distance < self.control.wall, undone, -jnp.inf)
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
         """The bias gains the log density of |u| in each bin, less the mean; an unvisited one counts half a draw."""
