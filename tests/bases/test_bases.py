@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import thermocline as tc
-from thermocline.bases import check_base, fresh_draws, initial_scale
+from thermocline.bases.base import check_base, fresh_draws, initial_scale
 
 COVARIANCE = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
 MEAN = {"a": np.array([1.0, -2.0]), "b": np.float64(0.5)}

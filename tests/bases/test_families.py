@@ -8,8 +8,7 @@ from scipy import stats
 
 import thermocline as tc
 from thermocline.bases import Mixture, check_base, fresh_draws
-from thermocline.bases.low_rank import LowRankGaussian
-from thermocline.bases.student import StudentT
+from thermocline.bases.gaussian import LowRankGaussian, StudentT
 from thermocline.support.precision import cast
 
 MEAN = {"a": np.array([1.0, -2.0]), "b": np.float64(0.5)}

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 import thermocline as tc
-from thermocline.bases import Mixture, centres_of, check_base, fresh_draws, initial_scale
+from thermocline.bases import Mixture, check_base, fresh_draws
+from thermocline.bases.base import centres_of, initial_scale
 from thermocline.support.precision import cast
 
 WEIGHTS = np.array([0.5, 0.2, 0.3])

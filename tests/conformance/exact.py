@@ -12,7 +12,7 @@ import numpy as np
 
 import thermocline as tc
 from thermocline.bases import Mixture
-from thermocline.methods.gibbs import GibbsState
+from thermocline.methods.continuous import GibbsState
 from thermocline.movers import Keys, Metric, metric_of
 from thermocline.paths import ExtendedPoint, Path, TemperatureSchedule, control_at, tempered
 from thermocline.support.precision import cast

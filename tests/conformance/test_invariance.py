@@ -82,9 +82,9 @@ class DensityWithoutBias(Wrapped):
 
 
 class WithoutJacobian(Extended):
-    def _log_control(self, control, log_ratio):
+    def log_joint(self, control, log_base, log_ratio):
         beta = self.control_map(control)
-        return tempered(beta, log_ratio) + self.law.log_weight(beta)
+        return log_base + tempered(beta, log_ratio) + self.law.log_weight(beta)
 
 
 class WithoutKineticEnergy(tc.HMC):
@@ -128,7 +128,7 @@ def test_joint_without_the_bias_is_caught(double):
 
 
 def test_joint_without_the_jacobian_is_caught(double, monkeypatch):
-    monkeypatch.setattr("thermocline.methods.joint.Extended", WithoutJacobian)
+    monkeypatch.setattr("thermocline.methods.continuous.Extended", WithoutJacobian)
     assert invariance(tc.JointTempering(HMC), BIASED, 0.48).recorded > LIMIT
 
 

@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 
 import thermocline as tc
 from tests.conformance.exact import BIASED, GAUSSIANS, LADDER, MIXTURES, invariance
-from thermocline.methods.gibbs import GibbsState, jump
+from thermocline.methods.continuous import GibbsState, jump
 
 LIMIT = 4.5  # standard errors
 HMC = tc.HMC(num_steps=3)
@@ -73,14 +73,14 @@ def always(law, new, old):
 
 
 def test_a_copy_of_the_rule_passes_so_that_mutants_differ_in_it_alone(double, monkeypatch):
-    monkeypatch.setattr("thermocline.methods.gibbs.jump", jump_by(by_mass))
+    monkeypatch.setattr("thermocline.methods.continuous.jump", jump_by(by_mass))
     assert_unchanged(invariance(tc.GibbsTempering(HMC), BIASED, 0.9, setting=MIXTURES, seed=2))
 
 
 @pytest.mark.parametrize("rule", [by_ratio, by_mass_without_bias, always])
 @pytest.mark.parametrize("method", ["gibbs", "joint"])
 def test_a_wrong_rule_of_acceptance_is_caught(method, rule, double, monkeypatch):
-    monkeypatch.setattr(f"thermocline.methods.{method}.jump", jump_by(rule))
+    monkeypatch.setattr("thermocline.methods.continuous.jump", jump_by(rule))
     mutant, step_size = {"gibbs": (tc.GibbsTempering(HMC), 0.9), "joint": (tc.JointTempering(HMC), 0.45)}[method]
     scores = invariance(mutant, BIASED, step_size, setting=MIXTURES, seed=2)
     assert scores.recorded < LIMIT  # the move before the jump was right
@@ -111,5 +111,5 @@ def test_gibbs_that_keeps_beta_over_a_jump_is_caught(base, double):
 @pytest.mark.parametrize("base", SETTINGS)
 def test_joint_that_keeps_beta_over_a_jump_is_caught(base, double, monkeypatch):
     setting, _, step_size = SETTINGS[base]
-    monkeypatch.setattr("thermocline.methods.joint.jump", jump_in_silence)
+    monkeypatch.setattr("thermocline.methods.continuous.jump", jump_in_silence)
     assert invariance(tc.JointTempering(HMC), BIASED, step_size, setting=setting).following > LIMIT

@@ -17,8 +17,7 @@ from tests.conformance.exact import (
     path_between_gaussians,
     z_score,
 )
-from thermocline.methods import annealed_importance as annealing
-from thermocline.methods import parallel_tempering, tempered_transitions
+from thermocline.methods import annealing, parallel_tempering
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.movers import Keys
 from thermocline.paths import TemperatureSchedule, tempered
@@ -126,7 +125,7 @@ def test_weights_gathered_after_the_move_are_caught(double, monkeypatch):
 
         return jax.lax.fori_loop(1, betas.size, stage, annealing.at_start(point))
 
-    monkeypatch.setattr("thermocline.methods.annealed_importance.anneal", late)
+    monkeypatch.setattr("thermocline.methods.annealing.anneal", late)
     assert annealed_scores() > LIMIT
 
 
@@ -197,11 +196,11 @@ def test_a_reverse_run_in_the_order_of_a_forward_one_is_caught(double):
 
 def test_tempered_transitions_that_accept_always_are_caught(double, monkeypatch):
     def careless(*arguments):
-        run = tempered_transitions_through_base(*arguments)
+        run = through_base(*arguments)
         return run._replace(log_weight=jnp.zeros_like(run.log_weight))
 
-    tempered_transitions_through_base = tempered_transitions.through_base
-    monkeypatch.setattr(tempered_transitions, "through_base", careless)
+    through_base = annealing.through_base
+    monkeypatch.setattr(annealing, "through_base", careless)
     assert invariance(tc.TemperedTransitions(HMC, RUNGS), None, 0.9).recorded > LIMIT
 
 

@@ -9,7 +9,7 @@ import pytest
 import thermocline as tc
 from tests.problems import mixture
 from thermocline.bases import Mixture
-from thermocline.bases.student import StudentT
+from thermocline.bases.gaussian import StudentT
 from thermocline.fits.moments import fit_moments, shrunk, weighted_moments
 from thermocline.records import Estimate
 

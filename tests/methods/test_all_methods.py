@@ -19,6 +19,7 @@ from tests.gaussian_pair import (
     target_of,
 )
 from thermocline.estimators.stages import stepping_stones, swap_rejections
+from thermocline.methods import pilot
 from thermocline.methods.pilot import equidistant_betas, rounded_up
 from thermocline.movers import metric_of
 from thermocline.paths import TemperatureSchedule
@@ -141,7 +142,8 @@ def test_the_number_of_replicas_follows_the_measured_barrier(double):
 @pytest.mark.slow
 def test_too_few_replicas_at_first_become_enough(monkeypatch):
     """A pilot that finds hardly any barrier on a path that has one."""
-    monkeypatch.setattr("thermocline.methods.parallel_tempering.thermodynamic_length", lambda curve: 0.1)
+    place = pilot.placed
+    monkeypatch.setattr(pilot, "placed", lambda tuning, betas, _, wanted: place(tuning, betas, 8, wanted))
     narrow = tc.Gaussian(np.array([3.0, -2.0]), 0.02 * FACTORS[1])
     result = run(tc.ParallelTempering(HMC), target_of(narrow), num_draws=100)
     barrier = swap_rejections(result.draws).sum()

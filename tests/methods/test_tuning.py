@@ -7,7 +7,7 @@ import pytest
 
 import thermocline as tc
 from thermocline.methods import tuning as tune
-from thermocline.methods.gibbs import learned_bias
+from thermocline.methods.continuous import learned_bias
 from thermocline.movers import metric_of
 from thermocline.paths.reweighting import grid_of_betas, profile_of_base
 from thermocline.records import Draws

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import thermocline as tc
-from thermocline.paths.laws import Window
-from thermocline.paths.reweighting import AT_TARGET, profile_of_base
+from thermocline.paths.reweighting import AT_TARGET, Window, profile_of_base
 
 pytestmark = pytest.mark.usefixtures("double")
 OPEN = Window(np.float64(1.0), np.float64(1.0), np.bool_(True))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from thermocline.paths import truncated_exponential
+from thermocline.paths import laws
 from thermocline.support.precision import computing_in
 
 GAINS = [0.0, 1e-12, 1e-8, 1e-5, 1e-3, 0.0199, 0.0201, 0.3, 1.0, 7.0, 40.0, 300.0, 1e4]
@@ -35,13 +35,13 @@ def cumulative(gain, beta):
 
 @pytest.mark.parametrize("gain", SIGNED)
 def test_log_mass_matches_quadrature_in_double_precision(gain, double):
-    actual = float(truncated_exponential.log_mass(jnp.asarray(gain)))
+    actual = float(laws.log_truncated_mass(jnp.asarray(gain)))
     assert abs(actual - log_mass_by_quadrature(gain)) < 1e-14 * (8 + abs(gain))
 
 
 @pytest.mark.parametrize("gain", SIGNED)
 def test_log_mass_matches_quadrature_in_single_precision(gain):
-    actual = truncated_exponential.log_mass(jnp.asarray(gain, jnp.float32))
+    actual = laws.log_truncated_mass(jnp.asarray(gain, jnp.float32))
     assert actual.dtype == jnp.float32
     assert abs(float(actual) - log_mass_by_quadrature(np.float32(gain))) < 3e-7 * (8 + abs(gain))
 
@@ -50,7 +50,7 @@ def test_log_mass_matches_quadrature_in_single_precision(gain):
 def test_slope_of_log_mass_is_the_mean_and_is_finite_everywhere(precision):
     with computing_in(precision):
         gains = jnp.asarray(SIGNED, precision)
-        slopes = np.asarray(jax.vmap(jax.grad(truncated_exponential.log_mass))(gains), float)
+        slopes = np.asarray(jax.vmap(jax.grad(laws.log_truncated_mass))(gains), float)
     for gain, slope in zip(SIGNED, slopes, strict=True):
         if abs(gain) < 0.1:  # the series of 1/(1 - e^-g) - 1/g
             expected = 0.5 + gain / 12 - gain**3 / 720
@@ -64,19 +64,19 @@ def test_slope_of_log_mass_is_the_mean_and_is_finite_everywhere(precision):
 def test_quantile_of_uniforms_has_the_exact_law(gain, precision):
     with computing_in(precision):
         uniforms = jax.random.uniform(jax.random.key(3), (20_000,), precision)
-        draws = np.asarray(truncated_exponential.quantile(jnp.asarray(gain, precision), uniforms), float)
+        draws = np.asarray(laws.truncated_quantile(jnp.asarray(gain, precision), uniforms), float)
     assert np.all((draws >= 0) & (draws <= 1))
     assert stats.kstest(draws, lambda beta: cumulative(gain, beta)).pvalue > 1e-3
 
 
 def test_the_test_of_the_law_can_fail(double):
-    draws = truncated_exponential.quantile(jnp.asarray(-0.1), jax.random.uniform(jax.random.key(3), (20_000,)))
+    draws = laws.truncated_quantile(jnp.asarray(-0.1), jax.random.uniform(jax.random.key(3), (20_000,)))
     assert stats.kstest(np.asarray(draws), lambda beta: cumulative(0.1, beta)).pvalue < 1e-3
 
 
 def test_quantile_resolves_the_likelier_end(double):
     """At a gain of -10^4 half of the draws lie below log(2)/10^4; their place there must not be rounded away."""
-    median = truncated_exponential.quantile(jnp.asarray(-1e4), jnp.asarray(0.5))
+    median = laws.truncated_quantile(jnp.asarray(-1e4), jnp.asarray(0.5))
     assert np.isclose(median, np.log(2) / 1e4, rtol=1e-12)
 
 
@@ -86,7 +86,7 @@ def test_log_mass_is_increasing_and_convex(first, second):
     with computing_in("float64"):
         middle = (first + second) / 2
         low, centre, high = (
-            float(truncated_exponential.log_mass(jnp.asarray(g)))
+            float(laws.log_truncated_mass(jnp.asarray(g)))
             for g in (min(first, second), middle, max(first, second))
         )
     slack = 1e-13 * (8 + abs(first) + abs(second))
@@ -97,5 +97,5 @@ def test_log_mass_is_increasing_and_convex(first, second):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.floats(-1e6, 1e6, width=32), st.floats(0, 1, exclude_max=True, width=32))
 def test_quantiles_lie_between_0_and_1_in_single_precision(gain, probability):
-    beta = float(truncated_exponential.quantile(jnp.float32(gain), jnp.float32(probability)))
+    beta = float(laws.truncated_quantile(jnp.float32(gain), jnp.float32(probability)))
     assert 0 <= beta <= 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from thermocline.auto.design import FIRST_DEGREES, Designer
-from thermocline.bases import log_densities
+from thermocline.bases.base import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Reporter
 from thermocline.fits.pool import Pool

@@ -1,22 +1,8 @@
 """Bases: normalised densities that can be sampled exactly."""
 
-from thermocline.bases.base import (
-    Base,
-    BaseFit,
-    NormalisedDensity,
-    base_name,
-    centres_of,
-    check_base,
-    fresh_draws,
-    initial_scale,
-    log_densities,
-    sampled_rows,
-)
-from thermocline.bases.gaussian import Gaussian
-from thermocline.bases.low_rank import LowRankGaussian
-from thermocline.bases.mixture import Mixture
-from thermocline.bases.student import StudentT
-from thermocline.bases.tied import TiedMixture
+from thermocline.bases.base import Base, BaseFit, NormalisedDensity, base_name, check_base, fresh_draws, sampled_rows
+from thermocline.bases.gaussian import Gaussian, LowRankGaussian, StudentT
+from thermocline.bases.mixture import Mixture, TiedMixture
 
 BASES: dict[str, type] = {
     "gaussian": Gaussian,
@@ -26,22 +12,3 @@ BASES: dict[str, type] = {
     "tied mixture": TiedMixture,
     "base": Base,
 }
-
-__all__ = [
-    "BASES",
-    "Base",
-    "BaseFit",
-    "Gaussian",
-    "LowRankGaussian",
-    "Mixture",
-    "NormalisedDensity",
-    "StudentT",
-    "TiedMixture",
-    "base_name",
-    "centres_of",
-    "check_base",
-    "fresh_draws",
-    "initial_scale",
-    "log_densities",
-    "sampled_rows",
-]

@@ -1,7 +1,6 @@
 """What a base is: a normalised density that can be sampled exactly."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -101,12 +100,14 @@ def fresh_draws(key: jax.Array, base: NormalisedDensity, num_draws: int) -> jax.
     return jax.vmap(lambda key: ravel_pytree(base.sample(key))[0])(jax.random.split(key, num_draws))
 
 
+_fresh_draws = jax.jit(fresh_draws, static_argnames="num_draws")
+
+
 def sampled_rows(base: Any, seed: Any, number: int) -> np.ndarray:
     """Independent exact draws in NumPy, ravelled, one a row; of a user's own pair of functions by JAX."""
     if hasattr(base, "sample_rows"):
         return base.sample_rows(np.random.default_rng(seed), number)
-    key = jax.random.key(np.random.default_rng(seed).integers(2**32))
-    return np.asarray(_fresh_draws(key, base, number))
+    return np.asarray(_fresh_draws(jax.random.key(np.random.default_rng(seed).integers(2**32)), base, number))
 
 
 def log_densities(base: Any, rows: np.ndarray, like: Any) -> np.ndarray:
@@ -116,33 +117,27 @@ def log_densities(base: Any, rows: np.ndarray, like: Any) -> np.ndarray:
     return np.asarray(_log_densities(base, like, rows))
 
 
-@partial(jax.jit, static_argnames="number")
-def _fresh_draws(key: jax.Array, base: Any, number: int) -> jax.Array:
-    return fresh_draws(key, base, number)
-
-
 @jax.jit
 def _log_densities(base: Any, like: Any, rows: jax.Array) -> jax.Array:
     unravel = ravel_pytree(like)[1]
     return jax.vmap(lambda row: base.log_density(unravel(row)))(rows)
 
 
-def initial_scale(base: NormalisedDensity, draws: Any, namespace: Any = np) -> Any:
+def initial_scale(base: NormalisedDensity, draws: np.ndarray) -> np.ndarray:
     """The base's own scale where it states one (a mixture: that within its components), else its draws' spread."""
     pooled = getattr(base, "pooled_scale", None)
-    stated = getattr(base, "scale_tril", None) if pooled is None else pooled(namespace)
+    stated = getattr(base, "scale_tril", None) if pooled is None else pooled()
     if stated is not None:
-        return namespace.asarray(stated)
-    spread = namespace.std(draws, axis=0)
-    return namespace.where(namespace.isfinite(spread) & (spread > 0), spread, 1.0)
+        return np.asarray(stated)
+    spread = np.std(draws, axis=0)
+    return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
 
-def centres_of(base: NormalisedDensity, draws: Any, namespace: Any = np, *, number: int = 64) -> Any:
+def centres_of(base: NormalisedDensity, draws: np.ndarray, *, number: int = 64) -> np.ndarray:
     """The components' means of a mixture, or the mean of any other base, repeated to `number` rows.
 
     The same number for all, so that what depends on it is compiled once.
     """
     stated = getattr(base, "centres", None)
-    centres = namespace.mean(draws, axis=0, keepdims=True) if stated is None else stated(namespace)
-    more = namespace.broadcast_to(centres[:1], (max(number - len(centres), 0), centres.shape[1]))
-    return namespace.concatenate([namespace.asarray(centres), more])
+    centres = np.mean(draws, axis=0, keepdims=True) if stated is None else stated()
+    return np.concatenate([centres, np.repeat(centres[:1], max(number - len(centres), 0), axis=0)])

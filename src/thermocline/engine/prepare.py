@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.bases import centres_of, initial_scale, log_densities, sampled_rows
+from thermocline.bases.base import centres_of, initial_scale, log_densities, sampled_rows
 from thermocline.engine.batch import Blocks, Paths, joined, stacked
 from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_trust import FINITE_VARIANCE

@@ -5,9 +5,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from thermocline.methods import tuning as tune
 from thermocline.methods.pilot import Piloted, curve_of, equidistant_betas
-from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread
+from thermocline.methods.tuning import Tuning, betas_of, leading_axes, spread, step_size_at
 from thermocline.movers import HMC, Keys, Mover, Scale
 from thermocline.paths import AtTemperature, Path, Point, TemperatureSchedule
 from thermocline.paths.reweighting import Curve
@@ -70,7 +69,7 @@ class AdiabaticMonteCarlo(Piloted):
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: jax.Array) -> tuple[jax.Array, Draw]:
         key_start, key_legs = jax.random.split(keys.own)
         point = path.draw_base(key_start)
-        zero, none, total = jnp.zeros_like(point.log_ratio), jnp.zeros((), int), learned_curve(tuning).log_partition[-1]
+        zero, none, total = jnp.zeros_like(point.log_ratio), jnp.zeros((), int), tuning.curve.log_partition[-1]
         flow = Flow(point, jnp.zeros_like(point.position), zero, zero, zero, total, none, none)
 
         def leg(k: jax.Array, flow: Flow) -> Flow:
@@ -86,9 +85,9 @@ class AdiabaticMonteCarlo(Piloted):
     def leg(self, key: jax.Array, path: Path, tuning: Tuning, upper: jax.Array, flow: Flow) -> Flow:
         """From where the flow is up to beta = `upper`, from a fresh momentum; the log weight gains what that adds."""
         middle = 0.5 * (flow.beta + upper)
-        scale, step_size = tuning.metric.at(middle), tune.step_size_at(tuning, middle)
+        scale, step_size = tuning.metric.at(middle), step_size_at(tuning, middle)
         rate = (upper - flow.beta) / (flow.momentum.size * step_size * self.num_steps)
-        first, curve = flow.num_steps, learned_curve(tuning)
+        first, curve = flow.num_steps, tuning.curve
 
         def goes_on(flow: Flow) -> jax.Array:
             return (flow.beta < upper) & (flow.num_steps - first < MOST_STEPS * self.num_steps)
@@ -108,12 +107,6 @@ class AdiabaticMonteCarlo(Piloted):
     def _refreshed(self, key: jax.Array, path: Path, curve: Curve, flow: Flow) -> Flow:
         momentum = jax.random.normal(key, flow.momentum.shape, flow.momentum.dtype)
         return with_momentum(path, curve, flow, momentum)
-
-
-def learned_curve(tuning: Tuning) -> Curve:
-    """Log z(beta) as the pilot has estimated it."""
-    assert tuning.curve is not None, "a pilot has learned the curve"
-    return tuning.curve
 
 
 def with_momentum(path: Path, curve: Curve, flow: Flow, momentum: jax.Array) -> Flow:

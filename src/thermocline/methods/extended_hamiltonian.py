@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.methods import tuning as tune
 from thermocline.methods.method import SelfTuned, Temperatures
 from thermocline.methods.tuning import NUM_BINS, Bias, Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
@@ -51,24 +50,15 @@ class Hot(OnExtended):
     control: Control
     bias: Bias
 
-    def log_density(self, point: ExtendedPoint) -> jax.Array:
-        return self._log_joint(point.control, point.point.log_base + point.point.log_ratio)
-
     def gradient(self, point: ExtendedPoint) -> jax.Array:
-        inner, log_target = point.point, point.point.log_base + point.point.log_ratio
-        beta = self.control.beta(self.control.place(point.control))
+        inner, beta = point.point, self.control.beta(self.control.place(point.control))
         along = beta * (inner.gradient_base + inner.gradient_ratio)
-        return jnp.append(along, jax.grad(self._log_joint)(point.control, log_target))
+        return jnp.append(along, jax.grad(self.log_joint)(point.control, inner.log_base, inner.log_ratio))
 
-    def log_density_at(self, position: jax.Array) -> jax.Array:
-        """The value alone, for libraries that differentiate it themselves."""
-        inner = position[:-1]
-        return self._log_joint(position[-1], self.path.log_base(inner) + self.path.log_ratio(inner))
-
-    def _log_joint(self, control: jax.Array, log_target: jax.Array) -> jax.Array:
+    def log_joint(self, control: jax.Array, log_base: jax.Array, log_ratio: jax.Array) -> jax.Array:
         place = self.control.place(control)
         beyond = jnp.maximum(jnp.abs(control) - self.control.wall, 0.0)
-        return self.control.beta(place) * log_target - 0.5 * STIFFNESS * beyond**2 - self.bias.at(place)
+        return self.control.beta(place) * (log_base + log_ratio) - 0.5 * STIFFNESS * beyond**2 - self.bias.at(place)
 
 
 @pytree
@@ -94,6 +84,7 @@ class ExtendedHamiltonian(SelfTuned):
     has_evidence = False
     first_draws = 1000
     temperatures = Temperatures.NONE
+    num_nodes = 1
 
     @property
     def biases(self) -> tuple[str, ...]:
@@ -105,37 +96,29 @@ class ExtendedHamiltonian(SelfTuned):
         return Control(self.lowest, self.inner, self.outer)
 
     def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        tuning = tune.initial_tuning(self.mover, metric, None, base_log_ratio, num_nodes=1)
+        tuning = super().initial_tuning(metric, base_log_ratio)
         return tuning._replace(bias=Bias(np.zeros((*tuning.step_size.shape[:-1], NUM_BINS + 2))))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         return ExtendedPoint(path.evaluate(position), jnp.asarray(self.outer, position.dtype))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
-        assert tuning.bias is not None, "metadynamics has a bias"
         density = Hot(path, self.control, tuning.bias)
         one = jnp.ones_like(state.control)
         scale = tuning.metric.at(one).append(0.5 * one)
         state, move = self.mover.move(keys, density, tuning.step_size[0], scale, state)
         place, point = self.control.place(state.control), state.point
         beta = self.control.beta(place)
-        log_weight = self._log_weight(tuning.bias, place, jnp.abs(state.control), point.log_base + point.log_ratio)
+        distance, bias = jnp.abs(state.control), tuning.bias
+        log_weight = jnp.where(distance < self.inner, 0.0, -jnp.inf)  # on the plateau of the target
+        if self.reweights:  # elsewhere too, with what undoes bias and temperature
+            log_target = point.log_base + point.log_ratio
+            undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - beta) * log_target
+            log_weight = jnp.where(distance < self.control.wall, undone, -jnp.inf)
         return state, Draw(point.position, beta, point.log_ratio, log_weight, -jnp.inf * one, *move, 0 * one)
 
-    def _log_weight(self, bias: Bias, place: jax.Array, distance: jax.Array, log_target: jax.Array) -> jax.Array:
-        """For the target: 0 on its plateau; elsewhere nothing, or what undoes bias and temperature."""
-        if not self.reweights:
-            return jnp.where(distance < self.inner, 0.0, -jnp.inf)
-        undone = bias.at(place) - bias.at(jnp.zeros_like(place)) + (1 - self.control.beta(place)) * log_target
-        return jnp.where(distance < self.control.wall, undone, -jnp.inf)
-
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        moves = tune.adapt_moves(tuning, self.mover, draws, is_last)
-        assert tuning.bias is not None, "metadynamics has a bias"
-        return moves._replace(bias=Bias(tuning.bias.values + self._log_visits(draws)))
-
-    def _log_visits(self, draws: Draws) -> np.ndarray:
-        """Log density of |u| in every bin, relative to the mean; an unvisited bin counts half a draw."""
+        """The bias gains the log density of |u| in each bin, less the mean; an unvisited one counts half a draw."""
         grid, is_used = np.linspace(0.0, 1.0, 513), ~np.isnan(draws.log_ratio)
         beta = np.where(is_used, draws.inverse_temperature, 1.0)
         place = np.interp(-beta, -np.asarray(self.control.beta(grid)), grid)
@@ -146,4 +129,5 @@ class ExtendedHamiltonian(SelfTuned):
         widths = np.full(NUM_BINS + 2, (self.outer - self.inner) / NUM_BINS)
         widths[[0, -1]] = self.inner
         log_density = np.log(counts / widths)
-        return log_density - np.mean(log_density, axis=-1, keepdims=True)
+        bias = Bias(tuning.bias.values + (log_density - np.mean(log_density, axis=-1, keepdims=True)))
+        return super().adapt(tuning, draws, is_last)._replace(bias=bias)

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from thermocline.methods import tuning as tune
 from thermocline.methods.tuning import Tuning
-from thermocline.movers import Keys, Metric
+from thermocline.movers import Keys, Metric, Mover
 from thermocline.paths import Path
 from thermocline.records import Draw, Draws
 from thermocline.support import fingerprint
@@ -78,7 +79,9 @@ class Method(Protocol):
 
 
 class SelfTuned:
-    """Facts of a method that warms up by itself and draws beta from a law; what differs is stated anew."""
+    """A method that warms up by itself and draws beta from its `law`, if it has one; what differs is stated anew."""
+
+    mover: Mover
 
     has_evidence = True
     temperatures = Temperatures.LAW
@@ -86,10 +89,18 @@ class SelfTuned:
     first_draws = 128
     pilot = None
     own_warmup = 1.0
+    num_nodes = tune.NUM_NODES  # of the step size along beta; one where beta moves with x
 
     @property
     def biases(self) -> tuple[str, ...]:
         return ()
+
+    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
+        law = getattr(self, "law", None)
+        return tune.initial_tuning(self.mover, metric, law, base_log_ratio, num_nodes=self.num_nodes)
+
+    def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
+        return tune.adapt_law(tune.adapt_moves(tuning, self.mover, draws, is_last), draws)
 
     def tuned(self, tuning: Tuning) -> Tuning:
         return tuning

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.methods import pilot
-from thermocline.methods.tuning import Tuning, betas_of, leading_axes, move_at, spread
+from thermocline.methods.tuning import Tuning, betas_of, move_at
 from thermocline.movers import HMC, Keys, Move, Mover
-from thermocline.paths import Path, Point, TemperatureSchedule, checked_betas, tempered
+from thermocline.paths.path import Path, Point, TemperatureSchedule, tempered
 from thermocline.paths.reweighting import from_zero
 from thermocline.records import Draw, Draws
 from thermocline.support.pytree import field, pytree, static
@@ -67,13 +67,9 @@ class ParallelTempering(pilot.Piloted):
         return tuning._replace(schedule=unmeasured(np.interp(places, np.arange(betas.size), betas)))
 
     def schedule(self, tuning: Tuning) -> TemperatureSchedule:
-        """Given temperatures, or so many at equal divergences, or twice what the barrier is for a Gaussian r."""
-        if self.betas is not None:
-            return unmeasured(spread(checked_betas(self.betas), leading_axes(tuning)))
-        curve, number = pilot.curve_of(tuning), self.num_replicas
-        if number is None:  # E|r - r'|/2 for a Gaussian r, integrated
-            number = number_for(curve.travelled()[-1] / np.sqrt(np.pi))
-        return unmeasured(pilot.equidistant_betas(curve, number))
+        """By default as many as the barrier of a Gaussian r asks for, E|r - r'|/2 integrated over beta."""
+        wanted = lambda curve: number_for(curve.travelled()[-1] / np.sqrt(np.pi))  # noqa: E731
+        return unmeasured(pilot.placed(tuning, self.betas, self.num_replicas, wanted))
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Ensemble:
         """A draw of the base carried up from temperature to temperature, and left behind at each."""
@@ -94,23 +90,29 @@ class ParallelTempering(pilot.Piloted):
         own = jax.random.split(key_moves, betas.size)
         move = lambda key, beta, x: move_at(beta, self.mover, Keys(key, keys.shared), path, tuning, x)  # noqa: E731
         points, moves = jax.vmap(move)(own, betas, state.points)
+        acceptance, is_divergent, is_nonfinite, num_gradients = moves
+        troubled = jnp.any(is_divergent[1:]), jnp.any(is_nonfinite[1:])  # at any replica above the base
+        moved = Move(jnp.mean(acceptance[1:]), *troubled, jnp.sum(num_gradients) + 1)
         points = jax.tree.map(lambda leaf, first: leaf.at[0].set(first), points, path.draw_base(key_base))
         weights = stage_log_weights(betas, points.log_ratio)
         state, trips = swap(key_swaps, state._replace(points=points), jnp.sum(weights, axis=0))
         cold = jax.tree.map(lambda leaf: leaf[-1], points)
         one = jnp.ones_like(cold.log_ratio)
-        draw = Draw(cold.position, one, cold.log_ratio, 0 * one, 0 * one, *_as_one(moves), 0 * one, weights, trips)
+        draw = Draw(cold.position, one, cold.log_ratio, 0 * one, 0 * one, *moved, 0 * one, weights, trips)
         return state, draw
 
     def adapt(self, tuning: Tuning, draws: Draws, is_last: bool) -> Tuning:
-        """Temperatures at equal shares of the barrier, the sum of the rejections, as this round has measured them."""
+        """As many temperatures, at equal shares of the barrier, the sum of the rejections, as this round measured them.
+
+        The barrier is linear between the old ones.
+        """
         if self.betas is not None or tuning.schedule is None:
             return tuning
         log_acceptance = np.sum(draws.stage_log_weights, axis=-2)
         is_used = ~np.isnan(log_acceptance)
         rejection = np.where(is_used, -np.expm1(np.minimum(log_acceptance, 0.0)), 0.0)
         rejections = np.sum(rejection, axis=(-3, -2)) / np.maximum(np.sum(is_used, axis=(-3, -2)), 1)
-        betas = equalised(tuning.schedule.betas, rejections)
+        betas = pilot.evenly(from_zero(np.maximum(rejections, SMALLEST_BARRIER)), tuning.schedule.betas)
         return tuning._replace(schedule=replace(tuning.schedule, betas=betas, barrier=np.sum(rejections, axis=-1)))
 
 
@@ -144,17 +146,3 @@ def swap(key: jax.Array, state: Ensemble, log_acceptance: jax.Array) -> tuple[En
     is_descending = is_descending.at[replica[0]].set(False)
     points = jax.tree.map(lambda leaf: leaf[place], state.points)
     return Ensemble(points, replica, is_descending, ~state.is_odd), has_returned.astype(jnp.int32)
-
-
-def equalised(betas: np.ndarray, rejections: np.ndarray) -> np.ndarray:
-    """As many inverse temperatures, at equal steps of the barrier, which is linear between the old ones."""
-    barrier = from_zero(np.maximum(rejections, SMALLEST_BARRIER))
-    return pilot.between_ends(np.linspace(0.0, 1.0, betas.shape[-1]) * barrier[..., -1:], barrier, betas)
-
-
-def _as_one(moves: Move) -> Move:
-    """The moves of all replicas above the base: mean acceptance, trouble at any, and every gradient."""
-    acceptance, is_divergent, is_nonfinite, num_gradients = moves
-    return Move(
-        jnp.mean(acceptance[1:]), jnp.any(is_divergent[1:]), jnp.any(is_nonfinite[1:]), jnp.sum(num_gradients) + 1
-    )

@@ -1,24 +1,20 @@
 """What methods that take in the whole path at once learn from a pilot: how many temperatures, and where."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.methods import tuning as tune
-from thermocline.methods.gibbs import GibbsTempering
+from thermocline.methods.continuous import GibbsTempering
 from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning, leading_axes, spread
-from thermocline.movers import HMC, Metric, Mover
-from thermocline.paths import Path, TemperatureSchedule, checked_betas
-from thermocline.paths.reweighting import Curve
+from thermocline.movers import Metric, Mover
+from thermocline.paths.path import Path, TemperatureSchedule, checked_betas
+from thermocline.paths.reweighting import Curve, interpolate
 from thermocline.records import Draws
-from thermocline.support.interpolation import interpolate
-from thermocline.support.pytree import field, pytree, static
 
-STAGES_A_LENGTH = 4.0  # stages for each squared unit of thermodynamic length: log weights then vary by about a half
-FEWEST, MOST = 16, 4096  # stages
 BY_BETA = 0.05  # share of the temperatures that are spread evenly over beta, wherever the path is thought to be short
 
 
@@ -26,6 +22,7 @@ class Piloted:
     """What methods share that a pilot warms up; `schedule` says which temperatures follow from what it has learned."""
 
     mover: Mover
+    schedule: Callable[[Tuning], TemperatureSchedule]
 
     has_evidence = True
     temperatures = Temperatures.SCHEDULE
@@ -36,9 +33,6 @@ class Piloted:
     def pilot(self) -> GibbsTempering:
         """Gibbs tempering with the same moves: it visits one beta at a time, and so learns a step size for each."""
         return GibbsTempering(self.mover)
-
-    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
-        raise NotImplementedError
 
     def tuned(self, tuning: Tuning) -> Tuning:
         if tuning.schedule is not None:
@@ -55,38 +49,17 @@ class Piloted:
         return tuning
 
 
-@pytree
-class Annealing(Piloted):
-    """Temperatures that are given, or so many at equal divergences, or as many as the length of the path asks for."""
-
-    mover: Mover = field(default_factory=HMC)
-    betas: Any = None
-    num_temperatures: int | None = static(default=None)
-
-    group = 0
-
-    @property
-    def is_sized(self) -> bool:
-        return self.betas is not None or self.num_temperatures is not None
-
-    def schedule(self, tuning: Tuning) -> TemperatureSchedule:
-        if self.betas is not None:
-            return TemperatureSchedule(spread(checked_betas(self.betas), leading_axes(tuning)), self.group)
-        curve, number = curve_of(tuning), self.num_temperatures
-        if number is None:
-            number = rounded_up(STAGES_A_LENGTH * curve.travelled()[-1] ** 2, FEWEST, MOST)
-        return TemperatureSchedule(equidistant_betas(curve, number), self.group)
-
-    def initial_tuning(self, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:
-        """Where temperatures are given, without the law that a pilot would place them by."""
-        law = None if self.betas is not None else self.pilot.law
-        return self.tuned(tune.initial_tuning(self.mover, metric, law, base_log_ratio))
-
-
 def curve_of(tuning: Tuning) -> Curve:
     """Log z(beta) and the thermodynamic speed, as the pilot learned them."""
-    assert tuning.learning is not None, "a pilot learns its law"
     return tuning.learning.profile.curve()
+
+
+def placed(tuning: Tuning, betas: Any, number: int | None, wanted: Callable[[Curve], int]) -> np.ndarray:
+    """Temperatures that are given, or so many at equal divergences, or as many as the pilot's curve makes one want."""
+    if betas is not None:
+        return spread(checked_betas(betas), leading_axes(tuning))
+    curve = curve_of(tuning)
+    return equidistant_betas(curve, wanted(curve) if number is None else number)
 
 
 def equidistant_betas(curve: Curve, number: int) -> np.ndarray:
@@ -98,11 +71,12 @@ def equidistant_betas(curve: Curve, number: int) -> np.ndarray:
     travelled = curve.travelled()
     total = np.maximum(travelled[..., -1:], 1e-6)
     coordinate = (1 - BY_BETA) * travelled / total + BY_BETA * curve.betas
-    return between_ends(np.linspace(0.0, 1.0, number) * coordinate[..., -1:], coordinate, curve.betas)
+    return evenly(coordinate, curve.betas, number)
 
 
-def between_ends(places: np.ndarray, coordinate: np.ndarray, betas: np.ndarray) -> np.ndarray:
-    """The betas at some places of a coordinate along the path, the first and the last exactly 0 and 1."""
+def evenly(coordinate: np.ndarray, betas: np.ndarray, number: int | None = None) -> np.ndarray:
+    """So many betas at equal steps of a coordinate along the path, the first and the last exactly 0 and 1."""
+    places = np.linspace(0.0, 1.0, number or betas.shape[-1]) * coordinate[..., -1:]
     found = interpolate(places, coordinate, betas)
     found[..., 0], found[..., -1] = 0.0, 1.0
     return found

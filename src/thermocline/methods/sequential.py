@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import fresh_draws
-from thermocline.methods.annealed_importance import TROUBLED
+from thermocline.methods.annealing import TROUBLED
 from thermocline.methods.pilot import Piloted
 from thermocline.methods.tuning import Tuning, leading_axes, move_at, spread
 from thermocline.movers import HMC, Keys, Move, Mover
-from thermocline.paths import Path, Point, TemperatureSchedule
+from thermocline.paths import Path, TemperatureSchedule
 from thermocline.records import Draw
 from thermocline.support.pytree import field, pytree, static
 
@@ -71,7 +71,12 @@ class SequentialMonteCarlo(Piloted):
         state = jax.lax.while_loop(lambda state: state.num_given >= self.num_particles, begin, state)
         stage = partial(self._stage, Keys(key_stages, keys.shared), path, tuning)
         state = jax.lax.while_loop(lambda state: ~state.is_even, stage, state)
-        return state._replace(num_given=state.num_given + 1), self._draw(path, state, is_over)
+        position, one = state.positions[state.num_given], jnp.ones_like(state.beta)
+        acceptance, divergent, nonfinite = (total / state.num_stages for total in state.moves[:3])
+        gradients = jnp.where(is_over, state.moves.num_gradients, 0)  # with the first particle of a group
+        move = acceptance, divergent > TROUBLED, nonfinite > TROUBLED, gradients
+        draw = Draw(position, one, path.log_ratio(position), state.log_evidence, 0 * one, *move, 0 * one)
+        return state._replace(num_given=state.num_given + 1), draw
 
     def _begun(self, positions: jax.Array) -> Group:
         zero, none = jnp.zeros((), positions.dtype), jnp.zeros((), int)
@@ -89,7 +94,7 @@ class SequentialMonteCarlo(Piloted):
         kernel: Any = adaptive_tempered.build_kernel(
             path.log_base,
             lambda position: jnp.maximum(path.log_ratio(position), LOWEST),
-            partial(self._move, shared, path, tuning, state.beta),
+            lambda key, point, _: move_at(state.beta, self.mover, Keys(key, shared), path, tuning, point),
             lambda position, log_density: path.evaluate(position),
             resampling.systematic,
             self.target_share,
@@ -113,18 +118,6 @@ class SequentialMonteCarlo(Piloted):
             is_lost | (state.beta >= 1),
             state.num_given,
         )
-
-    def _move(
-        self, shared: jax.Array, path: Path, tuning: Tuning, beta: jax.Array, key: jax.Array, point: Point, _: Any
-    ) -> tuple[Point, Move]:
-        return move_at(beta, self.mover, Keys(key, shared), path, tuning, point)
-
-    def _draw(self, path: Path, state: Group, is_first: jax.Array) -> Draw:
-        position, one = state.positions[state.num_given], jnp.ones_like(state.beta)
-        acceptance, divergent, nonfinite = (total / state.num_stages for total in state.moves[:3])
-        gradients = jnp.where(is_first, state.moves.num_gradients, 0)
-        move = acceptance, divergent > TROUBLED, nonfinite > TROUBLED, gradients
-        return Draw(position, one, path.log_ratio(position), state.log_evidence, 0 * one, *move, 0 * one)
 
 
 def _next_gap(num_stages: jax.Array, too_far: Any, least: Any, most: jax.Array) -> jax.Array:

@@ -8,13 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.movers import Keys, Metric, Move, Mover
-from thermocline.paths import AtTemperature, Law, Path, Point, TemperatureSchedule, has_atom_at_base
-from thermocline.paths.laws import Learned, Window, log_prior_at
-from thermocline.paths.reweighting import Curve, Profile, grid_of_betas, profile_of_base, profile_of_round
+from thermocline.paths import AtTemperature, Law, Path, Point
+from thermocline.paths.laws import Learned, has_atom_at_base, log_prior_at
+from thermocline.paths.reweighting import Curve, Profile, Window, grid_of_betas, profile_of_base, profile_of_round
 from thermocline.records import Draws
 from thermocline.records.draws import Array
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.precision import to_numpy
 from thermocline.support.pytree import pytree
 
 NUM_NODES = 13  # of the step size along beta
@@ -48,11 +49,11 @@ class Tuning(NamedTuple):
 
     step_size: Array  # at nodes along beta; a single one where beta moves with x
     metric: Metric
-    law: Law | None = None  # of beta, where it is drawn
-    learning: Learning | None = None  # how the law goes on to be learned; None where it is fixed
-    schedule: TemperatureSchedule | None = None  # of temperatures that are not drawn
-    curve: Curve | None = None  # log z(beta), for a flow that needs it
-    bias: Bias | None = None  # of metadynamics
+    law: Any = None  # of beta, where it is drawn
+    learning: Any = None  # a `Learning`: how the law goes on to be learned; None where it is fixed
+    schedule: Any = None  # a `TemperatureSchedule`: of temperatures that are not drawn
+    curve: Any = None  # log z(beta), for a flow that needs it
+    bias: Any = None  # of metadynamics
 
     @property
     def is_ramping(self) -> np.ndarray:
@@ -62,15 +63,8 @@ class Tuning(NamedTuple):
         return ~np.asarray(self.learning.window.is_open)
 
 
-def law_of(tuning: Tuning) -> Law:
-    """The law of beta, of a method that draws from one."""
-    assert tuning.law is not None, "this method has a law of beta"
-    return tuning.law
-
-
 def betas_of(tuning: Tuning) -> jax.Array:
     """The inverse temperatures, of a method that has a schedule."""
-    assert tuning.schedule is not None, "this method has a schedule of temperatures"
     return jnp.asarray(tuning.schedule.betas)
 
 
@@ -81,12 +75,8 @@ def visits_base(tuning: Tuning) -> bool:
 
 def in_precision(tuning: Tuning, dtype: Any) -> Tuning:
     """NumPy leaves, all floats of one type: then every round of a run finds its program compiled."""
-
-    def settled(leaf: Any) -> np.ndarray:
-        array = np.asarray(leaf)
-        return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
-
-    return jax.tree.map(settled, tuning)
+    settled = lambda leaf: leaf.astype(dtype) if np.issubdtype(leaf.dtype, np.floating) else leaf  # noqa: E731
+    return jax.tree.map(settled, to_numpy(tuning))
 
 
 def spread(tree: Any, leading: tuple[int, ...]) -> Any:
@@ -108,7 +98,7 @@ def initial_tuning(
     (..., draw), and then all leaves have the leading axes.
     """
     size, dtype, leading = metric.variances.shape[-1], metric.variances.dtype, np.shape(base_log_ratio)[:-1]
-    scale = fixed_scale(mover)
+    scale = getattr(mover, "scale", None)  # the metric's standard deviations, where the mover states them
     if scale is not None:
         if np.shape(scale) not in ((), (size,)):
             raise ThermoclineError(f"the mover's scale has shape {np.shape(scale)}; give a number or {size} of them.")
@@ -123,11 +113,6 @@ def initial_tuning(
     curve = profile.curve()
     window = next_window(curve, np.zeros(leading))
     return Tuning(step_size, metric, law.relearned(curve, window), Learning(profile, window))
-
-
-def fixed_scale(mover: Mover) -> Any:
-    """The metric's standard deviations where the mover states them; None where they are learned."""
-    return getattr(mover, "scale", None)
 
 
 def next_window(curve: Curve, centre: np.ndarray) -> Window:
@@ -185,22 +170,25 @@ def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_
     nearness = np.where(is_used[..., None], nearness, 0.0)
     total = np.sum(nearness, axis=(-3, -2)) + prior_draws
     gathered = np.sum(nearness * acceptance[..., None], axis=(-3, -2)) + prior_draws * overall[..., None]
-    ratio = energy_deviation(np.asarray(mover.target_acceptance)) / energy_deviation(gathered / total)
-    return step_size * np.clip(ratio**0.4, 0.2, 1.6)
-
-
-def energy_deviation(acceptance: np.ndarray) -> np.ndarray:
-    """Half the standard deviation of the energy error that gives this mean acceptance."""
-    return -special.ndtri(np.clip(acceptance, 1e-3, 0.999) / 2)
+    wanted, measured = (
+        -special.ndtri(np.clip(mean, 1e-3, 0.999) / 2) for mean in (mover.target_acceptance, gathered / total)
+    )
+    return step_size * np.clip((wanted / measured) ** 0.4, 0.2, 1.6)
 
 
 def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: bool) -> Tuning:
-    """Step sizes and metric; the last round leaves the metric alone, so that the step sizes are right for it.
+    """Step sizes, and the metric from all chains' draws weighted for the target.
 
-    A new metric keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
+    The last round leaves the metric alone, so that the step sizes are right for it. A new
+    one keeps the absolute size of the steps: the nodes are rescaled by the change of its widths.
     """
-    is_learned = fixed_scale(mover) is None and not is_last
-    metric = adapt_metric(tuning.metric, draws) if is_learned else tuning.metric
+    metric = tuning.metric
+    if not is_last and getattr(mover, "scale", None) is None:
+        is_used = ~np.isnan(draws.log_ratio)
+        log_weight = np.where(is_used, draws.log_weight_target, -np.inf)
+        weight = np.exp(log_weight - np.max(log_weight, axis=(-2, -1), keepdims=True))
+        weight = weight / np.sum(weight, axis=(-2, -1), keepdims=True)
+        metric = metric.adapted(np.where(is_used[..., None], draws.position, 0.0), weight)
     if mover.step_size is not None:
         return tuning._replace(metric=metric)
     betas = betas_of_nodes(tuning.step_size.shape[-1])
@@ -209,23 +197,13 @@ def adapt_moves(tuning: Tuning, mover: Mover, draws: Draws, is_last: bool) -> Tu
     return tuning._replace(step_size=np.minimum(step_size, LARGEST_STEP * np.exp(-new)), metric=metric)
 
 
-def adapt_metric(metric: Metric, draws: Draws) -> Metric:
-    """The metric with the target's covariance from all chains, weighted for the target."""
-    is_used = ~np.isnan(draws.log_ratio)
-    log_weight = np.where(is_used, draws.log_weight_target, -np.inf)
-    weight = np.exp(log_weight - np.max(log_weight, axis=(-2, -1), keepdims=True))
-    weight = weight / np.sum(weight, axis=(-2, -1), keepdims=True)
-    return metric.adapted(np.where(is_used[..., None], draws.position, 0.0), weight)
-
-
 def adapt_law(tuning: Tuning, draws: Draws) -> Tuning:
     """With the law refitted to what is known after this round; log N at the draws is what their weights hold."""
     law, learning = tuning.law, tuning.learning
-    if not isinstance(law, Learned) or learning is None:
+    if learning is None:
         return tuning
-    newest, log_mass = (
-        leaf.reshape(*leaf.shape[:-2], -1) for leaf in (np.asarray(draws.log_ratio), -np.asarray(draws.log_weight_base))
-    )
+    shape = (*np.shape(draws.log_ratio)[:-2], -1)
+    newest, log_mass = np.reshape(draws.log_ratio, shape), -np.reshape(draws.log_weight_base, shape)
     log_prior = log_prior_at(law, grid_of_betas(), is_stacked=newest.ndim > 1)
     profile = learning.profile.updated(profile_of_round(newest, log_mass, log_prior))
     curve = profile.curve()

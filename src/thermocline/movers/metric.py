@@ -106,26 +106,21 @@ class Metric(NamedTuple):
         return rows @ np.swapaxes(np.linalg.inv(self.base_scale), -1, -2)
 
     def _means(self, white: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """For each draw, the mean of the draws of its neighbourhood; in units of the base's scale."""
+        """For each draw, the mean of the draws that are nearest to the same centre; in units of the base's scale."""
         if self.centres is None:
             return weight[..., None, :] @ white
-        if white.ndim == 2:
-            return self._means_by_centre(white, weight)
         is_alone = self.centres == self.centres[..., :1, :]  # target by target: none may depend on its company
-        is_alone = np.all(is_alone | np.isnan(self.centres), axis=(-2, -1), keepdims=True)
-        means = np.sum(weight[..., None] * white, axis=-2, keepdims=True)
-        return means if is_alone.all() else np.where(is_alone, means, self._means_by_centre(white, weight))
-
-    def _means_by_centre(self, white: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Of the draws that are nearest to the same centre."""
-        assert self.centres is not None, "a base has a centre at least"
+        is_alone = np.all(is_alone | np.isnan(self.centres), axis=(-2, -1), keepdims=True) & (white.ndim > 2)
+        overall = np.sum(weight[..., None] * white, axis=-2, keepdims=True)
+        if is_alone.all():
+            return overall
         centres = self._whitened(self.centres)
         squares = np.sum(centres**2, axis=-1)[..., None, :] - 2 * white @ np.swapaxes(centres, -1, -2)
         nearest = np.argmin(squares, axis=-1)
         belongs = (nearest[..., None, :] == np.arange(centres.shape[-2])[:, None]).astype(white.dtype)
         totals = belongs @ weight[..., None]
         means = (belongs * weight[..., None, :]) @ white / np.where(totals > 0, totals, 1.0)
-        return np.take_along_axis(means, nearest[..., None], axis=-2)
+        return np.where(is_alone, overall, np.take_along_axis(means, nearest[..., None], axis=-2))
 
 
 def eigenvectors(covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from thermocline.engine.progress import reporter_for
 from thermocline.estimators.resampling import systematic_resample
 from thermocline.evaluator import checked_evaluator
 from thermocline.methods import AnnealedImportance
-from thermocline.methods.annealed_importance import check_annealed
+from thermocline.methods.annealing import check_annealed
 from thermocline.methods.tuning import betas_of
 from thermocline.opinions.reverse import log_mean_back, log_mean_of_independent, reverse_runs
 from thermocline.results.many import ManyResults

@@ -1,7 +1,6 @@
 """The temperature control variable u and its smooth monotone map to beta (paper, section 5)."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +9,7 @@ from thermocline.paths.laws import Law
 from thermocline.paths.path import Path, Point, tempered
 from thermocline.support.pytree import pytree, static
 
-
-class ControlMap(Protocol):
-    """u on the real line to beta in [0, 1]; its Jacobian is taken by `jax.grad`."""
-
-    def __call__(self, control: jax.Array) -> jax.Array: ...
+ControlMap = Callable[[jax.Array], jax.Array]  # u on the real line to beta in [0, 1]; JAX takes its Jacobian
 
 
 @pytree
@@ -63,12 +58,21 @@ class OnExtended:
     """What densities of (x, u) share: u is the last coordinate of a position."""
 
     path: Path
+    log_joint: Callable[..., jax.Array]  # of u, and of the log base and the log ratio at x
 
     def evaluate(self, position: jax.Array) -> ExtendedPoint:
         return ExtendedPoint(self.path.evaluate(position[:-1]), position[-1])
 
     def position(self, point: ExtendedPoint) -> jax.Array:
         return jnp.append(point.point.position, point.control)
+
+    def log_density(self, point: ExtendedPoint) -> jax.Array:
+        return self.log_joint(point.control, point.point.log_base, point.point.log_ratio)
+
+    def log_density_at(self, position: jax.Array) -> jax.Array:
+        """The value alone, for libraries that differentiate it themselves."""
+        inner = position[:-1]
+        return self.log_joint(position[-1], self.path.log_base(inner), self.path.log_ratio(inner))
 
 
 @pytree
@@ -82,20 +86,12 @@ class Extended(OnExtended):
     law: Law
     control_map: ControlMap
 
-    def log_density(self, point: ExtendedPoint) -> jax.Array:
-        return point.point.log_base + self._log_control(point.control, point.point.log_ratio)
-
     def gradient(self, point: ExtendedPoint) -> jax.Array:
         beta, log_ratio = self.control_map(point.control), point.point.log_ratio
         along_position = point.point.gradient_base + tempered(beta, point.point.gradient_ratio)
         on_support = jnp.where(jnp.isneginf(log_ratio), 0.0, log_ratio)  # off it any finite force will do
-        return jnp.append(along_position, jax.grad(self._log_control)(point.control, on_support))
+        return jnp.append(along_position, jax.grad(self.log_joint)(point.control, point.point.log_base, on_support))
 
-    def log_density_at(self, position: jax.Array) -> jax.Array:
-        """The value alone, for libraries that differentiate it themselves."""
-        inner = position[:-1]
-        return self.path.log_base(inner) + self._log_control(position[-1], self.path.log_ratio(inner))
-
-    def _log_control(self, control: jax.Array, log_ratio: jax.Array) -> jax.Array:
+    def log_joint(self, control: jax.Array, log_base: jax.Array, log_ratio: jax.Array) -> jax.Array:
         beta, slope = jax.value_and_grad(self.control_map)(control)
-        return tempered(beta, log_ratio) + self.law.log_weight(beta) + jnp.log(jnp.abs(slope))
+        return log_base + (tempered(beta, log_ratio) + self.law.log_weight(beta) + jnp.log(jnp.abs(slope)))

@@ -6,18 +6,15 @@ $f = 0$. A law needs three methods; everything Rao-Blackwellised follows from `l
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
-from thermocline.paths.reweighting import Curve, grid_of_betas
-from thermocline.records.draws import Array
+from thermocline.paths.reweighting import Curve, Window, grid_of_betas, interpolate
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.interpolation import interpolate
 from thermocline.support.linear import log_sum_exp
 from thermocline.support.precision import to_numpy
 from thermocline.support.pytree import pytree
@@ -37,6 +34,33 @@ def as_floats(values: Any, namespace: Any = jnp) -> Any:
     """Values as an array of the precision in force; a user may well write integers."""
     array = namespace.asarray(values)
     return array if namespace.issubdtype(array.dtype, namespace.inexact) else array.astype(float)
+
+
+def log_truncated_mass(gain: Any, namespace: Any = jnp) -> Any:
+    r"""Log of $\int_0^1 e^{\beta\Delta}\,d\beta = (e^\Delta - 1)/\Delta$, for the exponential law truncated to [0, 1].
+
+    $\Delta$ is the *gain* of log density from 0 to 1, so minus the paper's $\Delta(x)$ (eq. beta-gvn-x-density).
+    Written as $\Delta/2 + \log(\sinh z / z)$ with $z = |\Delta|/2$: even in $z$, so one branch serves both signs and
+    nothing overflows. Below $z = 10^{-2}$ two terms of the series are exact to rounding.
+    """
+    z = namespace.abs(gain) / 2
+    small = z < 1e-2
+    safe = namespace.where(small, 1.0, z)  # keeps the gradient finite at 0
+    log_sinhc = safe + namespace.log1p(-namespace.exp(-2 * safe)) - namespace.log(2 * safe)
+    return gain / 2 + namespace.where(small, z**2 / 6 - z**4 / 180, log_sinhc)
+
+
+def truncated_quantile(gain: jax.Array, probability: jax.Array) -> jax.Array:
+    """The beta in [0, 1] below which a draw falls with `probability`, up to reflection.
+
+    Measured from the likelier end, where resolution is wanted: for a positive gain it is
+    the upper quantile. A uniform `probability` gives an exact draw either way.
+    """
+    rate = jnp.abs(gain)
+    small = rate < 1e-6
+    safe = jnp.where(small, 1.0, rate)
+    distance = jnp.where(small, probability, -jnp.log1p(probability * jnp.expm1(-safe)) / safe)
+    return jnp.where(gain > 0, 1 - distance, distance)
 
 
 @pytree
@@ -80,7 +104,7 @@ class Continuous:
     def _log_segment_masses(self, log_ratio: Any, namespace: Any = jnp) -> Any:
         left, width, bias, rise = self.segments(namespace)
         gain = width * log_ratio - rise
-        return left * log_ratio - bias + namespace.log(width) + truncated_exponential.log_mass(gain, namespace)
+        return left * log_ratio - bias + namespace.log(width) + log_truncated_mass(gain, namespace)
 
     def log_mass(self, log_ratio: Any, namespace: Any = jnp) -> Any:
         """Beta = 0 has measure zero: -inf stays -inf. One formula for a JAX number and for NumPy arrays."""
@@ -96,10 +120,10 @@ class Continuous:
         below = cumulative < uniforms[0] * cumulative[-1]
         segment = jnp.minimum(jnp.sum(below), left.size - 1)
         gain = width[segment] * log_ratio - rise[segment]
-        beta = left[segment] + width[segment] * truncated_exponential.quantile(gain, uniforms[1])
+        beta = left[segment] + width[segment] * truncated_quantile(gain, uniforms[1])
         return jnp.clip(beta, 0.0, 1.0)
 
-    def refit(self, curve: Curve, window: "Window") -> "Continuous":
+    def refit(self, curve: Curve, window: Window) -> "Continuous":
         """The law that spends equal time on equal lengths of the path, as far as it is known, within the window.
 
         Every segment between knots is to be visited equally often, so that beta's marginal is nearly
@@ -109,10 +133,8 @@ class Continuous:
         num_knots, is_open = np.shape(self.bias)[-1], np.asarray(window.is_open)[..., None]
         knots = np.where(is_open, curve.knots(num_knots), window.knots(num_knots))
         log_width = np.log(np.maximum(np.diff(knots), 1e-30))
-        before, after = (log_width[..., end] for end in (slice(1), slice(-1, None)))
-        log_density = -0.5 * (
-            np.concatenate([before, log_width], axis=-1) + np.concatenate([log_width, after], axis=-1)
-        )
+        around = np.concatenate([log_width[..., :1], log_width, log_width[..., -1:]], axis=-1)
+        log_density = -0.5 * (around[..., :-1] + around[..., 1:])
         log_density = np.where(is_open, log_density, -window.penalty(knots))
         bias = curve.log_partition_at(knots) - log_density
         return Continuous(bias - bias[..., :1], knots)
@@ -142,7 +164,7 @@ class Ladder:
         rung = jnp.minimum(jnp.sum(cumulative <= uniform * cumulative[-1]), cumulative.size - 1)
         return as_floats(self.betas)[rung]
 
-    def refit(self, curve: Curve, window: "Window") -> "Ladder":
+    def refit(self, curve: Curve, window: Window) -> "Ladder":
         """The same rungs, weighted so that each within the window is visited equally often."""
         betas = np.asarray(self.betas)
         return type(self)(self.betas, -curve.log_partition_at(betas) - window.penalty(betas))
@@ -181,27 +203,6 @@ def log_masses(law: Law, log_ratio: np.ndarray) -> np.ndarray:
 @jax.jit
 def _log_masses(law: Law, log_ratio: jax.Array) -> jax.Array:
     return jax.vmap(law.log_mass)(log_ratio)
-
-
-class Window(NamedTuple):
-    """The part of the path that chains are held in while they climb from the base; open once they are up."""
-
-    centre: Array
-    width: Array
-    is_open: Array
-
-    def penalty(self, betas: np.ndarray) -> np.ndarray:
-        """Added to f: quadratic about the centre, then linear; nothing when open."""
-        distance = np.abs(betas - np.asarray(self.centre)[..., None]) / np.asarray(self.width)[..., None]
-        beyond = np.where(distance < 4, 0.5 * distance**2, 4 * distance - 8)
-        return np.where(np.asarray(self.is_open)[..., None], 0.0, beyond)
-
-    def knots(self, num_knots: int) -> np.ndarray:
-        """Knots that resolve the window, and the ends of the path."""
-        centre, width = (np.asarray(part)[..., None] for part in self[:2])
-        inside = np.clip(centre + width * np.linspace(-4.0, 4.0, num_knots), 0.0, 1.0)
-        inside[..., 0], inside[..., -1] = 0.0, 1.0
-        return inside
 
 
 @pytree

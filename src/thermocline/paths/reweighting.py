@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from thermocline.records.draws import Array
-from thermocline.support.interpolation import interpolate
 
 NUM_GRID = 257
 FORGETTING = 0.1  # weight of older rounds where a new one has been
@@ -98,6 +97,43 @@ class Profile(NamedTuple):
         variance = np.maximum(np.where(has_left, near, far), bend)
         mean, variance = np.where(is_visited, self.mean, mean), np.where(is_visited, self.variance, variance)
         return Curve(betas, from_zero(mean * np.diff(betas)), np.sqrt(np.maximum(variance, 0.0)))
+
+
+class Window(NamedTuple):
+    """The part of the path that chains are held in while they climb from the base; open once they are up."""
+
+    centre: Array
+    width: Array
+    is_open: Array
+
+    def penalty(self, betas: np.ndarray) -> np.ndarray:
+        """Added to f: quadratic about the centre, then linear; nothing when open."""
+        distance = np.abs(betas - np.asarray(self.centre)[..., None]) / np.asarray(self.width)[..., None]
+        beyond = np.where(distance < 4, 0.5 * distance**2, 4 * distance - 8)
+        return np.where(np.asarray(self.is_open)[..., None], 0.0, beyond)
+
+    def knots(self, num_knots: int) -> np.ndarray:
+        """Knots that resolve the window, and the ends of the path."""
+        centre, width = (np.asarray(part)[..., None] for part in self[:2])
+        inside = np.clip(centre + width * np.linspace(-4.0, 4.0, num_knots), 0.0, 1.0)
+        inside[..., 0], inside[..., -1] = 0.0, 1.0
+        return inside
+
+
+def interpolate(places: np.ndarray, grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """`np.interp(places, grid, values)` along the last axis of each, for many tables at once; leading axes broadcast.
+
+    Where a point of the grid is repeated, the last of its values counts, as it does for `jnp.interp`.
+    """
+    leading = np.broadcast_shapes(places.shape[:-1], grid.shape[:-1], values.shape[:-1])
+    places, grid, values = (np.broadcast_to(array, (*leading, array.shape[-1])) for array in (places, grid, values))
+    places = np.clip(places, grid[..., :1], grid[..., -1:])
+    right = np.clip(np.sum(grid[..., None, :] <= places[..., None], axis=-1), 1, grid.shape[-1] - 1)
+    (start, stop), (low, high) = (
+        [np.take_along_axis(table, index, axis=-1) for index in (right - 1, right)] for table in (grid, values)
+    )
+    width = np.where(stop > start, stop - start, 1.0)
+    return low + (places - start) / width * np.where(stop > start, high - low, 0.0)
 
 
 def from_zero(steps: np.ndarray) -> np.ndarray:

@@ -12,16 +12,15 @@ import numpy as np
 from thermocline.bases import Gaussian, LowRankGaussian, Mixture, StudentT, TiedMixture
 from thermocline.methods import METHODS
 from thermocline.methods.adiabatic import AdiabaticMonteCarlo
+from thermocline.methods.continuous import GibbsState
 from thermocline.methods.extended_hamiltonian import Control, ExtendedHamiltonian
-from thermocline.methods.gibbs import GibbsState
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.methods.sequential import Group
 from thermocline.methods.tuning import Bias, Learning, Tuning
 from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
 from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
-from thermocline.paths.laws import Window
-from thermocline.paths.reweighting import Curve, Profile
-from thermocline.paths.schedules import TemperatureSchedule
+from thermocline.paths.path import TemperatureSchedule
+from thermocline.paths.reweighting import Curve, Profile, Window
 from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, Phases, RunInfo
 from thermocline.records.modes import ModeTable, SearchRecord, TailIndex
 from thermocline.support.errors import ThermoclineError

@@ -24,13 +24,6 @@ def multiply(scale: Any, vector: Any) -> Any:
     return scale * vector if scale.ndim == 1 else vector @ scale.T
 
 
-def whiten(scale: Any, whitening: Any, vector: Any, namespace: Any) -> Any:
-    """L⁻¹ v, by the inverse that is at hand if one is."""
-    if namespace.ndim(scale) == 1:
-        return vector / scale
-    return vector @ (inverse(scale, namespace) if whitening is None else whitening).T
-
-
 def inverse(scale: Any, namespace: Any = jnp) -> Any:
     """The inverse of a lower triangular matrix, or of a stack of them.
 
@@ -52,11 +45,6 @@ def log_determinant(scale: Any, namespace: Any = jnp) -> Any:
     return namespace.sum(namespace.log(namespace.abs(diagonal)), axis=-1)
 
 
-def covariance(scale: Any) -> Any:
-    """L Lᵀ: the variances for a diagonal, the matrix otherwise."""
-    return scale**2 if scale.ndim == 1 else scale @ scale.T
-
-
 def log_sum_exp(values: Any, namespace: Any = np, axis: int = -1) -> Any:
     """Log of the sum of exponentials along an axis."""
     if namespace is not np:
@@ -67,7 +55,7 @@ def log_sum_exp(values: Any, namespace: Any = np, axis: int = -1) -> Any:
         return np.log(np.sum(np.exp(values - shift), axis=axis)) + np.squeeze(shift, axis=axis)
 
 
-def triangular(root: Any, namespace: Any = np) -> Any:
+def triangular(root: np.ndarray) -> np.ndarray:
     """The lower triangle L with L Lᵀ = R Rᵀ: by QR, so that the narrow is not lost beside the wide."""
-    upper = namespace.linalg.qr(root.T)[1]
-    return (upper * namespace.where(namespace.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T
+    upper = np.linalg.qr(root.T)[1]
+    return (upper * np.where(np.diagonal(upper) < 0, -1.0, 1.0)[:, None]).T

@@ -2,7 +2,7 @@
 
 from html import escape
 from io import StringIO
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 WIDTH = 110
 LONGEST_NUMBER = 32  # characters of a cell that is not broken
@@ -20,36 +20,30 @@ class Section(NamedTuple):
 
 def sections_text(tables: list[Section]) -> str:
     """Tables with their headings and notes, as plain text."""
+    from rich import box
     from rich.console import Console
     from rich.padding import Padding
+    from rich.table import Table
     from rich.text import Text
 
     stream = StringIO()
     console = Console(file=stream, width=WIDTH, color_system=None, force_terminal=False, force_jupyter=False)
-    for section in tables:
-        if section.title:
-            console.print(Text(f"\n{section.title}"))
-        console.print(_rich_table(section))
-        for note in section.notes:
+    for title, columns, rows, notes in tables:
+        has_head = bool(columns)
+        lines = box.SIMPLE_HEAD if has_head else None
+        table = Table(box=lines, show_header=has_head, pad_edge=False, padding=(0, 2, 0, 0))
+        for index, column in enumerate(columns or rows[0]):
+            is_number = has_head and index > 0 and max((len(row[index]) for row in rows), default=0) <= LONGEST_NUMBER
+            side = "right" if is_number else "left"
+            table.add_column(Text(column) if has_head else "", justify=side, no_wrap=is_number, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        if title:
+            console.print(Text(f"\n{title}"))
+        console.print(table)
+        for note in notes:
             console.print(Padding(Text(note), (0, 0, 0, 2)))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
-
-
-def _rich_table(section: Section) -> Any:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    has_head = bool(section.columns)
-    table = Table(box=box.SIMPLE_HEAD if has_head else None, show_header=has_head, pad_edge=False, padding=(0, 2, 0, 0))
-    for index, column in enumerate(section.columns or section.rows[0]):
-        longest = max((len(row[index]) for row in section.rows), default=0)
-        is_number = has_head and index > 0 and longest <= LONGEST_NUMBER
-        side = "right" if is_number else "left"
-        table.add_column(Text(column) if has_head else "", justify=side, no_wrap=is_number, overflow="fold")
-    for row in section.rows:
-        table.add_row(*map(Text, row))
-    return table
 
 
 def html_of(*sections: Section) -> str:

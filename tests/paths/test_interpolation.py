@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thermocline.support.interpolation import interpolate
+from thermocline.paths.reweighting import interpolate
 
 
 def test_it_is_numpys_of_every_table():
