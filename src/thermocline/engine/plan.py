@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.convergence import APPRECIABLE, kish_share, returns, tours
+from thermocline.estimators.convergence import APPRECIABLE, kish_share, num_effective, returns, tours
 from thermocline.estimators.stages import has_stages
 from thermocline.estimators.two_state_trust import agreement
 from thermocline.estimators.two_states import TwoStates
@@ -27,6 +27,7 @@ TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is
 FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
 WARMUP_A_DRAW = 32  # steps for which one effective draw of the base stands: what it knows need not be learned
 MOST_DRAWS = 2**14  # a chain, for such a run
+FEWEST_EFFECTIVE = 200  # draws of all chains, before a stopping rule may end a run
 FEWEST_RETURNS = 40  # before a stopping rule may end a run
 MANY_TOURS, FEWEST_TOURS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
 FAIR_LENGTH = 4000  # draws a chain
@@ -236,7 +237,7 @@ def is_accurate(
     the wanted error, no more is asked. Elsewhere the longest tours hold most of the weight: a short run that has met
     none of them has a small error and is low (docs/choosing.md).
     """
-    if log_evidence.standard_error > target_error:
+    if log_evidence.standard_error > target_error or (needs_returns and num_effective(draws) < FEWEST_EFFECTIVE):
         return False
     if states is not None:
         both = agreement(states)

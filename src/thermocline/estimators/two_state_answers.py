@@ -16,6 +16,8 @@ from thermocline.estimators.two_states import Pair, TwoStates, pooled
 from thermocline.records import Draws, Estimate
 from thermocline.support import special
 
+ROUNDING = 1e-6  # nats: no error is less, for of a base equal to the target only rounding differs
+
 
 def log_evidence(states: TwoStates) -> Estimate:
     """Log of Z/zeta: of the sum of the weights for the target."""
@@ -28,7 +30,10 @@ def log_evidence_of(
     """Log Z of a run from both states, or from its chains alone where there is only one."""
     if states is None:
         return log_evidence_of_chains(draws, log_zeta, log_support, batches)
-    return log_evidence(states) + log_zeta
+    both = log_evidence(states) + log_zeta
+    if both.standard_error < ROUNDING:  # the base is the target
+        return Estimate(both.value, ROUNDING, np.inf)
+    return both
 
 
 def log_partition(states: TwoStates, log_zeta: float, betas: np.ndarray) -> Curve:

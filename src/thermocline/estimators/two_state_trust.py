@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.estimators.convergence import pareto_k
 from thermocline.estimators.evidence import log_ratio_of_means
-from thermocline.estimators.two_state_answers import log_evidence
+from thermocline.estimators.two_state_answers import ROUNDING, log_evidence
 from thermocline.estimators.two_states import TwoStates, combine, pooled
 from thermocline.records import Estimate
 from thermocline.support import special
@@ -14,7 +14,6 @@ from thermocline.support import special
 NO_CHAINS = np.zeros((1, 0))  # no draw of theirs
 FINITE_VARIANCE = 0.5  # of Pareto's k
 MOST_ERRORS = 3.0  # joint ones, between base and chains that agree
-ROUNDING = 1e-6  # nats: the error of a difference is no less, for of a base equal to the target only rounding differs
 
 
 class Agreement(NamedTuple):
