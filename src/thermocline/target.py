@@ -1,7 +1,7 @@
 """The target: an unnormalised log density on an unconstrained PyTree."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,12 @@ from thermocline.support.pytree import pytree, static
 from thermocline.support.tables import Section, html_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Labels:
     """Names of the axes of named parameters, and the values along them, as xarray has them."""
 
-    dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    coords: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    coords: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
 
 
 @pytree

@@ -11,8 +11,7 @@ from thermocline.movers import Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Law, Path, Point, TemperatureSchedule, has_atom_at_base
 from thermocline.paths.laws import Learned, Window, log_prior_on_grid
 from thermocline.paths.reweighting import Curve, Profile, profile_of_base, profile_of_round
-from thermocline.records import Draws
-from thermocline.records.draws import Array
+from thermocline.records import Array, Draws
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import pytree

@@ -15,7 +15,7 @@ import numpy as np
 from thermocline.paths import truncated_exponential
 from thermocline.paths.path import tempered
 from thermocline.paths.reweighting import Curve, grid_of_betas
-from thermocline.records.draws import Array
+from thermocline.records import Array
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.interpolation import interpolate
 from thermocline.support.linear import log_sum_exp

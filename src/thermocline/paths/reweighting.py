@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.records.draws import Array
+from thermocline.records import Array
 from thermocline.support.interpolation import interpolate
 
 NUM_GRID = 257

@@ -15,7 +15,7 @@ from thermocline.estimators.resampling import systematic_resample
 from thermocline.estimators.two_states import pooled
 from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored
-from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
+from thermocline.records import Cost, Fingerprint, ModeTable, Phases, RunInfo
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
@@ -124,15 +124,15 @@ def of_observations(target: Target) -> str:
     return fingerprint.of_arrays(sorted(values, key=lambda array: (array.shape, array.tobytes())))
 
 
-def _plain_labels(labels: Labels | None) -> AxisLabels:
+def _plain_labels(labels: Labels | None) -> Labels:
     """Dims and coords of parameters, as JSON has them."""
     if labels is None:
-        return AxisLabels()
+        return Labels()
     plain = lambda value: value if isinstance(value, str | int | float) else str(value)  # noqa: E731
     coords = {
         dim: [plain(v.item() if isinstance(v, np.generic) else v) for v in labels.coords[dim]] for dim in labels.coords
     }
-    return AxisLabels({name: list(dims) for name, dims in labels.dims.items()}, coords)
+    return Labels({name: list(dims) for name, dims in labels.dims.items()}, coords)
 
 
 @jax.jit

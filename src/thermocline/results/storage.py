@@ -20,9 +20,9 @@ from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logist
 from thermocline.paths.laws import Window
 from thermocline.paths.reweighting import Curve, Profile
 from thermocline.paths.schedules import TemperatureSchedule
-from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, Phases, RunInfo
-from thermocline.records.modes import ModeTable, SearchRecord, TailIndex
+from thermocline.records import Cost, Estimate, Fingerprint, ModeTable, Phases, RunInfo, SearchRecord, TailIndex
 from thermocline.support.errors import ThermoclineError
+from thermocline.target import Labels
 
 if TYPE_CHECKING:
     import xarray
@@ -51,7 +51,7 @@ STORABLE: dict[str, type] = {
     "mover/metric": Metric,
     "mover/move": Move,
     "mover/nuts": NUTS,
-    "record/axis-labels": AxisLabels,
+    "record/axis-labels": Labels,
     "record/cost": Cost,
     "record/estimate": Estimate,
     "record/fingerprint": Fingerprint,
