@@ -6,8 +6,8 @@ Necessary, not sufficient: a chain can know the base and have missed a mode of t
 import numpy as np
 
 from thermocline.checks.check import P_LIMITS, Check, Context, at_least
-from thermocline.estimators import expectation
-from thermocline.estimators.two_state_trust import agreement
+from thermocline.estimators.chains import expectation
+from thermocline.estimators.two_state_answers import agreement
 from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_tail
 
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)

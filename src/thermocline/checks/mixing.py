@@ -4,8 +4,8 @@ import numpy as np
 
 from thermocline.checks.check import P_LIMITS, Check, Context, at_least, at_most
 from thermocline.estimators.batches import Batches, batches_for, disagreement_p_value
+from thermocline.estimators.chains import influence_on_log_ratio, log_ratio
 from thermocline.estimators.convergence import difference_p_value, effective_size, pseudo_values, r_hat
-from thermocline.estimators.evidence import influence_on_log_ratio, log_ratio
 from thermocline.records import Draws
 
 R_HAT_LIMITS = 1.1, 1.3  # of many short chains: with m half-chains R-hat is near sqrt(1 + m/ESS) at best

@@ -3,7 +3,7 @@
 import numpy as np
 
 from thermocline.checks.check import Check, Context, at_most
-from thermocline.estimators.evidence import relative
+from thermocline.estimators.chains import relative
 
 LONG_STAY = 10  # moves
 FEW_ARRIVED = 0.5  # share of climbs below which the density counts as one that they run off on

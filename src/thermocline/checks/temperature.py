@@ -1,8 +1,7 @@
 """Did temperature mix: journeys along the path, how evenly it was occupied, and whether replicas meet."""
 
 from thermocline.checks.check import Check, Context, at_least, at_most
-from thermocline.estimators.convergence import round_trips
-from thermocline.estimators.log_partition import occupancy
+from thermocline.estimators.convergence import occupancy, round_trips
 from thermocline.estimators.stages import has_stages, swap_rejections
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from thermocline.checks.check import Check, Context, at_least, at_most
 from thermocline.estimators.batches import mean_error
+from thermocline.estimators.chains import relative
 from thermocline.estimators.convergence import heavy_share, pareto_k
-from thermocline.estimators.evidence import relative
 
 HEAVY, LIGHT_TAIL = 10.0, 0.05  # a tail of weights beyond ten times the mean that holds less hardly moves log Z
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thermocline.estimators.evidence import relative
+from thermocline.estimators.chains import relative
 from thermocline.report import summary
 from thermocline.report.drawing import BASE, TARGET, drawing, figure, range_of, weighted_histogram, without_scale
 from thermocline.report.page import Figure, Section

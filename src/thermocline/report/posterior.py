@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import systematic_resample
 from thermocline.modes.table import basins
 from thermocline.report import summary
 from thermocline.report.drawing import FAINT, GREY, MODES, drawing, figure, range_of, shortened, styled, without_scale

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thermocline.estimators.evidence import log_ratio_of_means, relative
+from thermocline.estimators.chains import log_ratio_of_means, relative
 from thermocline.report import summary
 from thermocline.report.drawing import BASE, FAINT, TARGET, count_on, drawing, evidences, figure
 from thermocline.report.page import Figure, Section

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import systematic_resample
 from thermocline.estimators.two_states import pooled
 from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline import estimators
+from thermocline.estimators import chains as of_chains
 from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
@@ -32,12 +32,12 @@ class Weighing(NamedTuple):
 
     def mean(self, values: Pair) -> Estimate:
         if self.states is None:
-            return estimators.expectation(values[1], self.log_weight, self.batches)
+            return of_chains.expectation(values[1], self.log_weight, self.batches)
         return together.expectation(self.states, values, self.states.log_weight_target)
 
     def quantile(self, values: Pair, probability: float) -> Estimate:
         if self.states is None:
-            return estimators.quantile(values[1], self.log_weight, probability, self.batches)
+            return of_chains.quantile(values[1], self.log_weight, probability, self.batches)
         return together.quantile(self.states, values, self.states.log_weight_target, probability)
 
     def effective_size(self, values: Pair) -> float:
