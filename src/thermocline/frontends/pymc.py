@@ -13,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, not_a_number
+from thermocline.frontends.common import data_among, first_position, not_a_number, unnormalised
 from thermocline.frontends.host import call_host
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
@@ -41,7 +41,8 @@ def from_pymc(model: Any) -> Target:
         arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
         chosen = data_among(arrays, lambda data: log_density(guess, data))
         data = {name: graphs.values[name] for name in chosen}
-        shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
+        hidden = {model.rvs_to_values[rv] for rv in model.free_RVs if model.rvs_to_transforms[rv] is not None}
+        shown = [var for var in model.unobserved_value_vars if var not in hidden]  # constrained instead
         observed = [rv.name for rv in model.observed_RVs]
         is_improper = any("improper" in caveat for caveat in caveats)
         return Target(
@@ -62,6 +63,7 @@ class Graphs:
 
     def __init__(self, model: Any) -> None:
         from pytensor.graph.basic import Constant
+        from pytensor.graph.traversal import ancestors
 
         self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
         self.inputs = list(model.value_vars)
@@ -70,7 +72,9 @@ class Graphs:
             value = model.rvs_to_values[rv]
             if isinstance(value, Constant):
                 self.variables[rv.name] = value
-        for i, constant in enumerate(_constants([model.logp()])):
+        constants = [var for var in ancestors([model.logp()]) if isinstance(var, Constant)]
+        arrays = [var for var in constants if isinstance(var.data, np.ndarray) and var.data.size > 1]
+        for i, constant in enumerate(var for var in arrays if var.data.dtype.kind == "f"):
             if all(constant is not var for var in self.variables.values()):
                 self.variables[constant.name or f"constant {i}"] = constant
         # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
@@ -206,12 +210,7 @@ def _caveats(model: Any) -> tuple[str, ...]:
                 f"{rv.name} has a transform of its own ({_kind(transform)}), which may cut its prior without "
                 f"normalising it: log Z then lacks a constant{lost}."
             )
-    sentences += [
-        f"pm.Potential {potential.name} multiplies the density by something that need not be normalised: "
-        "log Z is the model's evidence only if it is."
-        for potential in model.potentials
-    ]
-    return tuple(sentences)
+    return (*sentences, *(unnormalised(f"pm.Potential {potential.name}") for potential in model.potentials))
 
 
 def _kind(transform: Any) -> str:
@@ -228,21 +227,6 @@ def _labels(model: Any, shown: list[Any]) -> Labels:
     }
     used = {dim for own in dims.values() for dim in own}
     return Labels(dims, {dim: tuple(values) for dim, values in model.coords.items() if values and dim in used})
-
-
-def _is_value(model: Any, var: Any) -> bool:
-    """Whether a variable is the unconstrained value of a parameter that is shown constrained."""
-    rv = model.values_to_rvs.get(var)
-    return rv is not None and model.rvs_to_transforms[rv] is not None
-
-
-def _constants(outputs: list[Any]) -> list[Any]:
-    """Arrays of floats written into the model."""
-    from pytensor.graph.basic import Constant
-    from pytensor.graph.traversal import ancestors
-
-    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and isinstance(var.data, np.ndarray)]
-    return [var for var in found if var.data.dtype.kind == "f" and var.data.size > 1]
 
 
 def _value_of(variable: Any) -> Any:
