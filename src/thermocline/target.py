@@ -55,11 +55,10 @@ class Target:
         return self.log_density(position, self.data)
 
     def _repr_html_(self) -> str:
-        rows = [("parameters", _shapes(self.initial_position))]
-        rows.append(("data", _shapes(self.data) if self.data is not None else "none"))
-        rows.append(("prior", "none" if self.prior is None else type(self.prior).__name__))
-        rows += [("caveat", str(caveat)) for caveat in self.caveats]
-        return html_of(Section("Target", (), rows))
+        data = "none" if self.data is None else _shapes(self.data)
+        prior = "none" if self.prior is None else type(self.prior).__name__
+        rows = [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
+        return html_of(Section("Target", (), [*rows, *(("caveat", caveat) for caveat in self.caveats)]))
 
     def shown(self, position: Any) -> Any:
         """The position in the user's own coordinates."""

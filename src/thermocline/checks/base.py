@@ -5,7 +5,7 @@ Necessary, not sufficient: a chain can know the base and have missed a mode of t
 
 import numpy as np
 
-from thermocline.checks.check import P_LIMITS, Check, Context, at_least
+from thermocline.checks.check import P_LIMITS, Check, Context, at_least, corrected
 from thermocline.estimators.chains import expectation
 from thermocline.estimators.two_state_answers import agreement
 from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_tail
@@ -38,7 +38,7 @@ def check_base_moments(context: Context) -> list[Check]:
         else:
             p_values += _law_p_values(values, log_weight, fresh, QUARTILES)
     advice = "The draws do not reproduce the base's own moments: chains have not explored the path; draw more."
-    return [at_least("base moments (p)", _corrected(p_values), *P_LIMITS, advice)]
+    return [at_least("base moments (p)", corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_base_law(context: Context) -> list[Check]:
@@ -49,7 +49,7 @@ def check_base_law(context: Context) -> list[Check]:
     values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base.log_ratio[supported]))
     p_values = _law_p_values(values, context.draws.log_weight_base, fresh, LAW_POINTS)
     advice = "The draws weighted for the base have another law of r than fresh draws of it: draw more."
-    return [at_least("law of r under the base (p)", _corrected(p_values), *P_LIMITS, advice)]
+    return [at_least("law of r under the base (p)", corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_states(context: Context) -> list[Check]:
@@ -97,7 +97,3 @@ def _p_value(values: np.ndarray, log_weight: np.ndarray, known: float, known_err
     if error == 0 or np.isclose(estimate.value, known, rtol=1e-9, atol=0):
         return 1.0
     return float(2 * np.exp(student_log_tail(abs(estimate.value - known) / error, max(estimate.dof, 1))))
-
-
-def _corrected(p_values: list[float]) -> float:
-    return min(1.0, min(p_values) * len(p_values))

@@ -63,6 +63,11 @@ def at_most(name: str, value: float, suspect: float, failed: float, advice: str)
     return Check(name, float(value), suspect, status, advice)
 
 
+def corrected(p_values: list[float]) -> float:
+    """The smallest of several p-values, by Bonferroni."""
+    return min(1.0, min(p_values, default=1.0) * len(p_values))
+
+
 def verdict_of(checks: tuple[Check, ...]) -> Verdict:
     """The worst status of all."""
     statuses = {check.status for check in checks}

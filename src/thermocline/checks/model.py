@@ -4,7 +4,7 @@ import numpy as np
 
 from thermocline.checks.check import P_LIMITS, Check, Context, at_least
 from thermocline.estimators.convergence import APPRECIABLE, tours
-from thermocline.records import Estimate, Mode
+from thermocline.records import Mode
 from thermocline.support.tails import normal_tail
 from thermocline.target import describe
 
@@ -41,10 +41,21 @@ def check_method(context: Context) -> list[Check]:
 
 
 def check_modes(context: Context) -> list[Check]:
-    """No known mode may weigh more by its own fit than the chains gave it, or have been visited too seldom."""
+    """No known mode may weigh more by its own fit than the chains gave it, or have been visited too seldom.
+
+    The masses of all known modes, which do not depend on visits, are held against the evidence of the chains.
+    """
     checks, known = [], context.log_known_mass
     if context.modes and context.log_evidence and known and np.isfinite(known.value + known.standard_error):
-        checks.append(_total(context.modes, known, context.log_evidence))
+        error = np.hypot(known.standard_error, context.log_evidence.standard_error)
+        excess = (known.value - context.log_evidence.value) / error if error > 0 else 0.0
+        lost = max(context.modes, key=lambda mode: np.nan_to_num(mode.mass_by_importance.value) - mode.mass.value)
+        advice = (
+            f"The known modes weigh more than the chains' log Z: {_named(lost)} has mass "
+            f"{lost.mass_by_importance.value:.3g} by its own fit and {lost.mass.value:.3g} from the chains, which have "
+            "lost it: give a base that covers it (tc.fit_auto)."
+        )
+        checks.append(at_least("known modes within log Z (p)", float(normal_tail(excess)), *P_LIMITS, advice))
     heavy = [mode for mode in context.modes if _mass(mode) >= APPRECIABLE]
     if heavy:
         rarest = min(heavy, key=lambda mode: mode.visits)
@@ -84,19 +95,6 @@ def check_tail_index(context: Context) -> list[Check]:
         where = f"Far out the density does not fall faster than |x|^-{context.tail_index.axis.size}, its dimension"
     advice = f"{where}: the target seems improper, and then has no evidence and no posterior. Give it a proper prior."
     return [at_least("tail index of the density", context.tail_index.power, LEAST_POWER, LEAST_POWER, advice)]
-
-
-def _total(modes: tuple[Mode, ...], log_known_mass: Estimate, log_evidence: Estimate) -> Check:
-    """The masses of all known modes, which do not depend on visits, against the evidence of the chains."""
-    error = np.hypot(log_known_mass.standard_error, log_evidence.standard_error)
-    excess = (log_known_mass.value - log_evidence.value) / error if error > 0 else 0.0
-    lost = max(modes, key=lambda mode: np.nan_to_num(mode.mass_by_importance.value) - mode.mass.value)
-    advice = (
-        f"The known modes weigh more than the chains' log Z: {_named(lost)} has mass "
-        f"{lost.mass_by_importance.value:.3g} by its own fit and {lost.mass.value:.3g} from the chains, which have "
-        "lost it: give a base that covers it (tc.fit_auto)."
-    )
-    return at_least("known modes within log Z (p)", float(normal_tail(excess)), *P_LIMITS, advice)
 
 
 def _mass(mode: Mode) -> float:

@@ -102,17 +102,13 @@ def _jackknife_bias(solved: Bridge, batches: Batches) -> float:
     return float((batches.number - 1) * shift.mean())
 
 
-class SteppingStones(NamedTuple):
-    """The log evidence by stepping stones: up from the base, down from the target (Xie et al. 2011)."""
+def stepping_stones(draws: Draws, log_zeta: float) -> tuple[Estimate, Estimate]:
+    """The log evidence by stepping stones: up from the base, down from the target (Xie et al. 2011).
 
-    up: Estimate
-    down: Estimate
-
-
-def stepping_stones(draws: Draws, log_zeta: float) -> SteppingStones:
-    """Both directions with errors; they are biased in opposite directions, so that a gap tells of too few replicas."""
+    They are biased in opposite directions, so that a gap tells of too few replicas.
+    """
     log_up, log_down = draws.stage_log_weights[:, :, 0], draws.stage_log_weights[:, :, 1]
-    return SteppingStones(_sum_of_log_means(log_up) + log_zeta, -_sum_of_log_means(log_down) + log_zeta)
+    return _sum_of_log_means(log_up) + log_zeta, -_sum_of_log_means(log_down) + log_zeta
 
 
 def _sum_of_log_means(log_weights: np.ndarray) -> Estimate:

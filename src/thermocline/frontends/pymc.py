@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import jax
@@ -126,15 +127,13 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     outputs = replace_rng_nodes(outputs)
     generators = find_rng_nodes(outputs)
-    compiled: list[Any] = []
+    compiled = cache(lambda: function([], outputs, mode="FAST_COMPILE"))  # when first drawn from
 
     def draw(rows: np.ndarray) -> np.ndarray:
-        if not compiled:
-            compiled.append(function([], outputs, mode="FAST_COMPILE"))
         draws = []
         for row in rows.astype(np.uint32):
             reseed_rngs(generators, row.tolist())
-            values = dict(zip(names, compiled[0](), strict=True))
+            values = dict(zip(names, compiled()(), strict=True))
             draws.append(np.concatenate([np.ravel(values[name]) for name in sorted(values)]))
         return np.stack(draws)
 
