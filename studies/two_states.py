@@ -17,11 +17,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 import thermocline as tc
-from thermocline.estimators.two_state_answers import expectation, log_evidence
-from thermocline.estimators.two_state_trust import agreement, base_alone, predicted_error
-from thermocline.estimators.two_states import TwoStates, combine, effective_share
+from thermocline.estimators.two_state_answers import agreement, base_alone, expectation, log_evidence
+from thermocline.estimators.two_states import TwoStates, combine, effective_share, pooled
 from thermocline.evaluator import Evaluator
 from thermocline.paths.laws import log_masses
+from thermocline.support import special
 from thermocline.support.precision import computing_in
 
 NUM_ROWS = 200
@@ -88,6 +88,29 @@ def run_of(result: tc.Result, positions: np.ndarray, log_ratio: np.ndarray, shar
         predicted_error(states, log_ratio.size, num_effective),
         int(result.draws.num_gradients.sum()),
     )
+
+
+def predicted_error(states: TwoStates, num_base: float, num_effective: float) -> float:
+    r"""Standard error of log Z that so many draws of the base and effective draws of chains would have.
+
+    Both densities are known by the draws at hand. With q the weights for the base, u = N/C and w = e^r over its mean, a
+    draw adds $h = (w - \gamma)/d$, where $\gamma$ is C's part, which spreads by q under the base and by q u under the
+    chains. There has to be a draw of the base.
+    """
+    log_base, log_u = pooled(states.log_weight_base), pooled(states.log_mass) - states.log_constant
+    log_w = pooled(states.log_ratio) - special.logsumexp(pooled(states.log_weight_target))
+    with np.errstate(divide="ignore"):
+        log_d = np.logaddexp(np.log(num_base), np.log(num_effective) + log_u)
+    log_pull = special.logsumexp(log_base + log_w + log_u - log_d) - special.logsumexp(log_base + log_u - log_d)
+    added = np.exp(log_w - log_d) - np.exp(log_pull - log_d)
+    of_base, of_chains = np.exp(log_base), np.exp(log_base + log_u)
+    return float(np.sqrt(num_base * _variance(added, of_base) + num_effective * _variance(added, of_chains)))
+
+
+def _variance(values: np.ndarray, weight: np.ndarray) -> float:
+    """Of values with weights that sum to one; what has no weight does not count."""
+    values = np.where(weight > 0, values, 0.0)
+    return float(weight @ (values - weight @ values) ** 2)
 
 
 def table(runs: list[Run], truth: tc.Estimate, mean: float) -> str:

@@ -220,8 +220,8 @@ def test_what_chance_gives_to_one_among_many_is_not_held_against_all(results):
     assert verdict("(p)", 1e-7, "failed") == "suspect"
     assert verdict("(p)", 1e-12, "failed") == "failed"
     assert verdict("degrees of freedom of the error", 3, "suspect") == "ok"
-    assert verdict("round trips", 6, "suspect") == "suspect"
-    assert verdict("round trips", 1, "failed") == "failed"
+    assert verdict("returns to the base", 6, "suspect") == "suspect"
+    assert verdict("returns to the base", 1, "failed") == "failed"
 
 
 def test_the_sum_has_checks_of_its_own():

@@ -1,7 +1,7 @@
 """The target: an unnormalised log density on an unconstrained PyTree."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,12 @@ from thermocline.support.pytree import pytree, static
 from thermocline.support.tables import Section, html_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Labels:
     """Names of the axes of named parameters, and the values along them, as xarray has them."""
 
-    dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    coords: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict, hash=False)
+    coords: Mapping[str, Sequence[Any]] = field(default_factory=dict, hash=False)
 
 
 @pytree
@@ -55,11 +55,10 @@ class Target:
         return self.log_density(position, self.data)
 
     def _repr_html_(self) -> str:
-        rows = [("parameters", _shapes(self.initial_position))]
-        rows.append(("data", _shapes(self.data) if self.data is not None else "none"))
-        rows.append(("prior", "none" if self.prior is None else type(self.prior).__name__))
-        rows += [("caveat", str(caveat)) for caveat in self.caveats]
-        return html_of(Section("Target", (), rows))
+        data = "none" if self.data is None else _shapes(self.data)
+        prior = "none" if self.prior is None else type(self.prior).__name__
+        rows = [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
+        return html_of(Section("Target", (), [*rows, *(("caveat", caveat) for caveat in self.caveats)]))
 
     def shown(self, position: Any) -> Any:
         """The position in the user's own coordinates."""

@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from thermocline.estimators.batches import autocorrelation_time, batches_for, mean_error
+from thermocline.estimators.chains import expectation, log_ratio_of_means, quantile
 from thermocline.estimators.convergence import difference_p_value
-from thermocline.estimators.evidence import log_ratio_of_means
-from thermocline.estimators.expectation import expectation, quantile
 from thermocline.records import Estimate
 
 

@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from thermocline.estimators import (
+from thermocline.estimators.chains import (
     beta_marginal,
+    integrate_over_bins,
     kl_base_to_target,
     kl_target_to_base,
     log_evidence,
     log_partition,
     log_partition_bounds,
 )
-from thermocline.estimators.log_partition import occupancy
-from thermocline.estimators.thermodynamic import integrate_over_bins
+from thermocline.estimators.convergence import occupancy
 from thermocline.paths import Continuous
 from thermocline.records import Draws, Estimate
 

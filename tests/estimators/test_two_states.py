@@ -8,9 +8,10 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from tests.lines import CUT, FAR, HALF, LAWS, SHIFTED, SKEWED, log_mass_of, sample_line
-from thermocline.estimators.evidence import log_ratio_of_means
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import log_ratio_of_means, systematic_resample
 from thermocline.estimators.two_state_answers import (
+    agreement,
+    base_alone,
     effective_size,
     error_of,
     expectation,
@@ -19,7 +20,6 @@ from thermocline.estimators.two_state_answers import (
     log_partition,
     quantile,
 )
-from thermocline.estimators.two_state_trust import agreement, base_alone
 from thermocline.estimators.two_states import combine, effective_share, pooled
 from thermocline.paths import Continuous, Ladder
 

@@ -7,9 +7,16 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
+from studies.two_states import predicted_error
 from tests.lines import FAR, LAWS, MISSED, NARROW, SHIFTED, SKEWED, sample_line
-from thermocline.estimators.two_state_answers import error_of, expectation, log_evidence, log_partition, quantile
-from thermocline.estimators.two_state_trust import agreement, predicted_error
+from thermocline.estimators.two_state_answers import (
+    agreement,
+    error_of,
+    expectation,
+    log_evidence,
+    log_partition,
+    quantile,
+)
 from thermocline.estimators.two_states import pooled
 
 NUM_SEEDS = 300

@@ -5,9 +5,9 @@ Necessary, not sufficient: a chain can know the base and have missed a mode of t
 
 import numpy as np
 
-from thermocline.checks.check import P_LIMITS, Check, Context, at_least
-from thermocline.estimators import expectation
-from thermocline.estimators.two_state_trust import agreement
+from thermocline.checks.check import P_LIMITS, Check, Context, at_least, corrected
+from thermocline.estimators.chains import expectation
+from thermocline.estimators.two_state_answers import agreement
 from thermocline.support.tails import excess_kurtosis, normal_tail, student_log_tail
 
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -23,12 +23,12 @@ def check_base_moments(context: Context) -> list[Check]:
     """
     if not (context.has_evidence and context.is_joint):
         return []
-    supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
-    mean, variance = context.base_mean, context.base_variance
+    supported = np.isfinite(context.base.log_ratio) | (context.log_support.value == 0)
+    mean, variance = context.base.mean, context.base.variance
     p_values = []
-    for i in range(context.base_position.shape[1]):
+    for i in range(context.base.position.shape[1]):
         values, log_weight = context.draws.position[..., i], context.draws.log_weight_base
-        fresh = context.base_position[supported, i]
+        fresh = context.base.position[supported, i]
         is_light = context.log_support.value == 0 and excess_kurtosis(fresh) < MOST_KURTOSIS
         if mean is not None and variance is not None and is_light:
             offset = values - mean[i]
@@ -37,18 +37,18 @@ def check_base_moments(context: Context) -> list[Check]:
         else:
             p_values += _law_p_values(values, log_weight, fresh, QUARTILES)
     advice = "The draws do not reproduce the base's own moments: chains have not explored the path; draw more."
-    return [at_least("base moments (p)", _corrected(p_values), *P_LIMITS, advice)]
+    return [at_least("base moments (p)", corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_base_law(context: Context) -> list[Check]:
     """The law of r under fresh draws of the base against its weighted estimate, at five of its quantiles."""
     if not (context.has_evidence and context.is_joint):
         return []
-    supported = np.isfinite(context.base_log_ratio) | (context.log_support.value == 0)
-    values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base_log_ratio[supported]))
+    supported = np.isfinite(context.base.log_ratio) | (context.log_support.value == 0)
+    values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base.log_ratio[supported]))
     p_values = _law_p_values(values, context.draws.log_weight_base, fresh, LAW_POINTS)
     advice = "The draws weighted for the base have another law of r than fresh draws of it: draw more."
-    return [at_least("law of r under the base (p)", _corrected(p_values), *P_LIMITS, advice)]
+    return [at_least("law of r under the base (p)", corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_states(context: Context) -> list[Check]:
@@ -68,9 +68,9 @@ def check_states(context: Context) -> list[Check]:
 
 def check_lower_bound(context: Context) -> list[Check]:
     """E_base[r] + log zeta <= log Z, from fresh draws: a bound up to its own error."""
-    if context.log_evidence is None or not np.isfinite(context.base_log_ratio).all():
+    if context.log_evidence is None or not np.isfinite(context.base.log_ratio).all():
         return []
-    log_ratio, evidence = context.base_log_ratio, context.log_evidence
+    log_ratio, evidence = context.base.log_ratio, context.log_evidence
     error = np.hypot(log_ratio.std() / np.sqrt(log_ratio.size), evidence.standard_error)
     excess = (log_ratio.mean() + context.log_zeta - evidence.value) / error if error > 0 else 0.0
     advice = "log Z lies below a bound that fresh base draws give: the chains have lost a part of the target."
@@ -96,7 +96,3 @@ def _p_value(values: np.ndarray, log_weight: np.ndarray, known: float, known_err
     if error == 0 or np.isclose(estimate.value, known, rtol=1e-9, atol=0):
         return 1.0
     return float(2 * np.exp(student_log_tail(abs(estimate.value - known) / error, max(estimate.dof, 1))))
-
-
-def _corrected(p_values: list[float]) -> float:
-    return min(1.0, min(p_values) * len(p_values))

@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.estimators.batches import Batches
 from thermocline.estimators.two_states import TwoStates
-from thermocline.records import Draws, Estimate
+from thermocline.records import BaseDraws, Draws, Estimate
 
 Verdict = Literal["ok", "suspect", "failed"]
 P_LIMITS = 1e-3, 1e-6  # of p-values: below the first suspect, below the second failed
@@ -39,10 +39,7 @@ class Context(NamedTuple):
     log_zeta: float
     log_support: Estimate
     log_prior: Callable[[np.ndarray], np.ndarray] | None  # -f, where the law is continuous and known
-    base_log_ratio: np.ndarray  # of fresh exact draws of the base
-    base_position: np.ndarray
-    base_mean: np.ndarray | None  # exact, where the base states its moments
-    base_variance: np.ndarray | None
+    base: BaseDraws  # fresh and exact
     modes: tuple[Any, ...] = ()  # the census
     log_known_mass: Estimate | None = None  # of all known modes, by importance sampling
     is_joint: bool = True  # draws are of x and beta together, and so know both ends of the path
@@ -64,6 +61,11 @@ def at_most(name: str, value: float, suspect: float, failed: float, advice: str)
     """Passes when `value` stays within `suspect`; NaN fails."""
     status: Verdict = "ok" if value <= suspect else "suspect" if value <= failed else "failed"
     return Check(name, float(value), suspect, status, advice)
+
+
+def corrected(p_values: list[float]) -> float:
+    """The smallest of several p-values, by Bonferroni."""
+    return min(1.0, min(p_values, default=1.0) * max(len(p_values), 1))
 
 
 def verdict_of(checks: tuple[Check, ...]) -> Verdict:

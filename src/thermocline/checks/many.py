@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from thermocline.checks.check import P_LIMITS, Check, at_least, at_most, verdict_of
+from thermocline.checks.check import P_LIMITS, Check, at_least, at_most, corrected, verdict_of
 from thermocline.estimators.convergence import difference_p_value
 from thermocline.records import Estimate
 
@@ -14,12 +14,11 @@ def check_targets(each: list[tuple[Check, ...]]) -> list[Check]:
     """How many targets are not ok, whatever the reason that chance alone does not give to one among many."""
     verdicts = [verdict_of(tuple(check for check in checks if not is_chance(check))) for checks in each]
     p_values = [check.value for checks in each for check in checks if is_p_value(check)]
-    smallest = min(1.0, min(p_values, default=1.0) * len(p_values))
     beyond = f"A target disagrees with its base, or its chains with each other, beyond chance: {WHERE}"
     return [
         at_most("targets that failed", verdicts.count("failed"), 0, -1, f"Some targets cannot be used: {WHERE}"),
         at_most("targets that are suspect", verdicts.count("suspect"), 0, len(each), f"Look at some targets: {WHERE}"),
-        at_least("smallest p of all targets, corrected", smallest, *P_LIMITS, beyond),
+        at_least("smallest p of all targets, corrected", corrected(p_values), *P_LIMITS, beyond),
     ]
 
 

@@ -1,8 +1,17 @@
-"""Is log Z the model's evidence, and is the method exact? What front end and method say of themselves."""
+"""What is known of the model: whether log Z is its evidence and the method exact, its tails, and its modes."""
 
 import numpy as np
 
-from thermocline.checks.check import Check, Context, at_least
+from thermocline.checks.check import P_LIMITS, Check, Context, at_least
+from thermocline.estimators.convergence import APPRECIABLE, tours
+from thermocline.records import Mode
+from thermocline.support.tails import normal_tail
+from thermocline.target import describe
+
+VISIT_LIMITS = 10, 3
+TOUR_LIMITS = 3, 1.5
+LEAST_POWER = 1.02  # with which a density falls that can be integrated
+KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
 
 
 def check_has_evidence(context: Context) -> list[Check]:
@@ -29,3 +38,75 @@ def without_caveats(checks: tuple[Check, ...]) -> tuple[Check, ...]:
 def check_method(context: Context) -> list[Check]:
     """One check for each reason why the answer is off by more than chance, however long the run."""
     return [Check("method is exact", 0.0, 1.0, "suspect", bias) for bias in context.biases]
+
+
+def check_modes(context: Context) -> list[Check]:
+    """No known mode may weigh more by its own fit than the chains gave it, or have been visited too seldom.
+
+    The masses of all known modes, which do not depend on visits, are held against the evidence of the chains.
+    """
+    checks, known = [], context.log_known_mass
+    if context.modes and context.log_evidence and known and np.isfinite(known.value + known.standard_error):
+        error = np.hypot(known.standard_error, context.log_evidence.standard_error)
+        excess = (known.value - context.log_evidence.value) / error if error > 0 else 0.0
+        lost = max(context.modes, key=lambda mode: np.nan_to_num(mode.mass_by_importance.value) - mode.mass.value)
+        advice = (
+            f"The known modes weigh more than the chains' log Z: {_named(lost)} has mass "
+            f"{lost.mass_by_importance.value:.3g} by its own fit and {lost.mass.value:.3g} from the chains, which have "
+            "lost it: give a base that covers it (tc.fit_auto)."
+        )
+        checks.append(at_least("known modes within log Z (p)", float(normal_tail(excess)), *P_LIMITS, advice))
+    heavy = [mode for mode in context.modes if _mass(mode) >= APPRECIABLE]
+    if heavy:
+        rarest = min(heavy, key=lambda mode: mode.visits)
+        advice = (
+            f"{_named(rarest)} holds about {_mass(rarest):.0%} of the target, but chains came there only "
+            f"{rarest.visits} times: draw more, or give a base that covers it (tc.fit_auto)."
+        )
+        checks.append(at_least(f"visits of {rarest.name}", rarest.visits, *VISIT_LIMITS, advice))
+    return checks
+
+
+def check_tours(context: Context) -> list[Check]:
+    """What lies beyond the base's reach must not rest on one or two long stays of a chain."""
+    if context.log_evidence is None or not context.is_joint:
+        return []
+    share, number = tours(context.draws, context.log_evidence.value - context.log_zeta)
+    if share < APPRECIABLE:
+        return []
+    advice = (
+        f"{share:.0%} of the target lies where the base is thin, and its weight there rests on few stays of chains: "
+        "draw more, or give a base that covers it (tc.fit_auto)."
+    )
+    return [at_least("tours beyond the base", number, *TOUR_LIMITS, advice)]
+
+
+def check_tail_index(context: Context) -> list[Check]:
+    """Far out the density must fall faster than 1/|x| along every axis of the draws, and |x|^-D all around.
+
+    Otherwise its integral does not exist.
+    """
+    if context.tail_index is None or not context.tail_index.axis.size:
+        return []
+    if context.tail_index.axis.any():
+        name = list(context.parameters)[int(np.argmax(np.abs(context.tail_index.axis)))]
+        where = f"Far out along {name} the density does not fall faster than 1/|{name}|"
+    else:
+        where = f"Far out the density does not fall faster than |x|^-{context.tail_index.axis.size}, its dimension"
+    advice = f"{where}: the target seems improper, and then has no evidence and no posterior. Give it a proper prior."
+    return [at_least("tail index of the density", context.tail_index.power, LEAST_POWER, LEAST_POWER, advice)]
+
+
+def _mass(mode: Mode) -> float:
+    """The mass from the chains or by importance sampling, whichever is larger; by Laplace where the latter is unknown.
+
+    A fit whose draws miss its mode tells nothing of its mass, and a mode that chains have not been to may then be
+    anything: its curvature is the only word on it.
+    """
+    other = mode.mass_by_importance
+    is_known = np.isfinite(other.value) and other.standard_error <= KNOWN * other.value
+    return max(mode.mass.value, other.value if is_known else np.nan_to_num(mode.mass_by_laplace))
+
+
+def _named(mode: Mode) -> str:
+    return f"{mode.name} ({describe(mode.location, longest=3)})"

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from thermocline.engine.batch import Blocks
+from thermocline.estimators.chains import log_ratio
 from thermocline.estimators.convergence import round_trips
-from thermocline.estimators.evidence import log_ratio
 from thermocline.records import Draws
 
 MOST_DRAWS_SHOWN = 2_000  # a chain; running figures thin longer runs

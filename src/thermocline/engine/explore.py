@@ -23,7 +23,7 @@ from thermocline.engine.prepare import (
 )
 from thermocline.engine.program import Runner, first_tuning, in_process, tuned
 from thermocline.engine.progress import Reporter
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import systematic_resample
 from thermocline.estimators.two_state_answers import log_evidence_of
 from thermocline.estimators.two_states import states_of
 from thermocline.methods import Method

@@ -9,7 +9,7 @@ import numpy as np
 
 from thermocline.estimators.convergence import APPRECIABLE, kish_share, num_effective, returns, tours
 from thermocline.estimators.stages import has_stages
-from thermocline.estimators.two_state_trust import agreement
+from thermocline.estimators.two_state_answers import agreement
 from thermocline.estimators.two_states import TwoStates
 from thermocline.methods import Method, Temperatures
 from thermocline.methods.tuning import Tuning

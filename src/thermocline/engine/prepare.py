@@ -9,7 +9,7 @@ import numpy as np
 from thermocline.bases.base import centres_of, initial_scale, log_densities, sampled_rows
 from thermocline.engine.batch import Blocks, Paths, joined, stacked
 from thermocline.estimators.convergence import kish_share, pareto_k
-from thermocline.estimators.two_state_trust import FINITE_VARIANCE
+from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
 from thermocline.movers import Metric, metric_of
 from thermocline.paths import Path

@@ -14,8 +14,7 @@ from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, in_precision
 from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
-from thermocline.records import Draws
-from thermocline.records.draws import Array
+from thermocline.records import Array, Draws
 from thermocline.support.precision import to_numpy
 
 BEFORE_ALL = -1  # the number of no step: chains begin

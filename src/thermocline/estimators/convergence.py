@@ -1,11 +1,14 @@
 """Effective sizes and agreement between chains, for weighted draws."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from thermocline.estimators.batches import Batches, mean_error
-from thermocline.estimators.evidence import relative
+from thermocline.estimators.chains import relative
 from thermocline.estimators.stages import has_stages
 from thermocline.records import Draws, Estimate
+from thermocline.support import special
 from thermocline.support.tails import normal_tail
 
 APPRECIABLE = 0.02  # share of the target that an answer cannot do without
@@ -122,6 +125,29 @@ def path_ends(draws: Draws) -> np.ndarray:
     return np.where((side > 0) & (for_target >= 0.5), 1, np.where((side <= 0) & (for_base >= 0.5), -1, 0))
 
 
+def occupancy(draws: Draws, log_prior: Callable[[np.ndarray], np.ndarray], *, num_parts: int = 16) -> np.ndarray:
+    """Share of time in each of `num_parts` parts of the path of equal thermodynamic length, times their number.
+
+    The length is the integral of the standard deviation of r at each beta; all from the draws, reweighted.
+    """
+    stride = max(1, draws.log_ratio.size // 4096)
+    log_ratio, log_weight = draws.log_ratio.ravel()[::stride], draws.log_weight_base.ravel()[::stride]
+    log_ratio, log_weight = (part[np.isfinite(log_ratio)] for part in (log_ratio, log_weight))
+    grid = np.concatenate([[0.0], 1 / (1 + np.exp(-np.linspace(-12, 12, 127))), [1.0]])
+    terms = grid[:, None] * log_ratio + log_weight
+    log_partition = special.logsumexp(terms, axis=1)
+    shares = np.exp(terms - log_partition[:, None])
+    mean = shares @ log_ratio
+    speed = np.sqrt(np.maximum(shares @ log_ratio**2 - mean**2, 0.0))
+    log_density = log_partition + log_prior(grid)
+    density = np.exp(log_density - log_density.max())
+    length, mass = (np.append(0, np.cumsum(0.5 * (f[1:] + f[:-1]) * np.diff(grid))) for f in (speed, density))
+    if length[-1] == 0:
+        return np.ones(num_parts)
+    at_parts = np.interp(np.linspace(0, length[-1], num_parts + 1), length, mass / mass[-1])
+    return np.diff(at_parts) * num_parts
+
+
 def tours(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
     """The target's share where it exceeds the base `THIN` times, and the effective number of stays that hold it.
 
@@ -141,5 +167,4 @@ def tours(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
 
 def difference_p_value(first: Estimate, second: Estimate) -> float:
     """Two-sided p-value that two independent estimates share one truth, by Welch's test."""
-    difference = first + Estimate(-second.value, second.standard_error, second.dof)
-    return float(2 * normal_tail(abs(difference.z_score(0.0))))
+    return float(2 * normal_tail(abs((first + -second).z_score(0.0))))

@@ -6,7 +6,8 @@ $z(\beta_{k+1})/z(\beta_k)$ (with $\zeta$ to the power of the gap), and so is on
 the two replicas is accepted with probability $\min(1, e^{u_k + d_k})$.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from thermocline.estimators.batches import Batches, batches_for, mean_error
 from thermocline.records import Draws, Estimate
 from thermocline.support import special
 
-MOST_ITERATIONS = 100
+MOST_ITERATIONS = 200  # of which Newton's method needs about six
 
 
 class Bridge(NamedTuple):
@@ -34,24 +35,37 @@ def bridge(stage_log_weights: np.ndarray) -> Bridge:
     r"""Solve mean $\sigma(u - c)$ = mean $\sigma(d + c)$ for the log ratio c of every stage (Bennett 1976).
 
     Between two densities of which equally many draws are known this has the least variance of all bridges. The left
-    side falls with c and the right side rises, so that Newton's steps, kept within a bracket, find the one root.
+    side falls with c and the right side rises, so that there is one root.
     """
     up, down = stage_log_weights[:, :, 0], stage_log_weights[:, :, 1]
     finite = np.where(np.isfinite(up), up, np.nan)
     low = np.minimum(np.nanmin(finite, axis=(0, 1)), np.min(-down, axis=(0, 1))) - 1
     high = np.maximum(np.nanmax(finite, axis=(0, 1)), np.max(-down, axis=(0, 1))) + 1
-    centre = (low + high) / 2
-    for _ in range(MOST_ITERATIONS):
-        value, slope = (np.mean(term, axis=(0, 1)) for term in _equation(up, down, centre)[:2])
-        low, high = np.where(value > 0, centre, low), np.where(value > 0, high, centre)
-        following = centre + value / np.maximum(slope, 1e-300)
-        following = np.where((following > low) & (following < high), following, (low + high) / 2)
-        moved, centre = np.max(np.abs(following - centre)), following
-        if moved < 1e-12 * (1 + np.max(np.abs(centre))):
-            break
+
+    def equation(centre: np.ndarray) -> list[np.ndarray]:
+        return [np.mean(term, axis=(0, 1)) for term in _equation(up, down, centre)[:2]]
+
+    centre = root_between(equation, low, high, (low + high) / 2, 1e-12)
     terms = _equation(up, down, centre)
     influence = np.sum(terms[0] / np.mean(terms[1], axis=(0, 1)), axis=-1)
     return Bridge(centre, influence, terms)
+
+
+def root_between(equation: Callable[[Any], Sequence[Any]], low: Any, high: Any, start: Any, tolerance: float) -> Any:
+    """The root of a falling function, elementwise: by Newton's steps, or half the bracket where one would leave it.
+
+    `equation` gives values, and their derivatives with the sign changed.
+    """
+    centre = start
+    for _ in range(MOST_ITERATIONS):
+        value, slope = equation(centre)
+        low, high = np.where(value > 0, centre, low), np.where(value > 0, high, centre)
+        following = centre + value / np.maximum(slope, 1e-300)
+        following = np.where((following > low) & (following < high), following, low + (high - low) / 2)
+        moved, centre = np.max(np.abs(following - centre)), following
+        if moved <= tolerance * (1 + np.max(np.abs(centre))):
+            break
+    return centre
 
 
 def _equation(up: np.ndarray, down: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -88,18 +102,13 @@ def _jackknife_bias(solved: Bridge, batches: Batches) -> float:
     return float((batches.number - 1) * shift.mean())
 
 
-class SteppingStones(NamedTuple):
-    """The log evidence by stepping stones: up from the base, down from the target (Xie et al. 2011)."""
+def stepping_stones(draws: Draws, log_zeta: float) -> tuple[Estimate, Estimate]:
+    """The log evidence by stepping stones: up from the base, down from the target (Xie et al. 2011).
 
-    up: Estimate
-    down: Estimate
-
-
-def stepping_stones(draws: Draws, log_zeta: float) -> SteppingStones:
-    """Both directions with errors; they are biased in opposite directions, so that a gap tells of too few replicas."""
+    They are biased in opposite directions, so that a gap tells of too few replicas.
+    """
     log_up, log_down = draws.stage_log_weights[:, :, 0], draws.stage_log_weights[:, :, 1]
-    up, down = _sum_of_log_means(log_up), _sum_of_log_means(log_down)
-    return SteppingStones(up + log_zeta, Estimate(log_zeta - down.value, down.standard_error, down.dof))
+    return _sum_of_log_means(log_up) + log_zeta, -_sum_of_log_means(log_down) + log_zeta
 
 
 def _sum_of_log_means(log_weights: np.ndarray) -> Estimate:
@@ -107,8 +116,7 @@ def _sum_of_log_means(log_weights: np.ndarray) -> Estimate:
     largest = log_weights.max(axis=(0, 1))
     weights = np.exp(log_weights - largest)
     means = weights.mean(axis=(0, 1))
-    error, dof = mean_error(np.sum(weights / means - 1, axis=-1))
-    return Estimate(float(np.sum(largest + np.log(means))), error, dof)
+    return Estimate(float(np.sum(largest + np.log(means))), *mean_error(np.sum(weights / means - 1, axis=-1)))
 
 
 def swap_rejections(draws: Draws) -> np.ndarray:

@@ -1,22 +1,42 @@
-"""Answers from the draws of two states, with errors: log Z, log z(beta), expectations and quantiles.
+"""Answers from the draws of two states, with errors: log Z, log z(beta), expectations, quantiles; and their agreement.
 
 Each is a smooth function of sums of contributions a g/d, and its error is the delta method's over both states: the
 base's draws are independent, the chains' in batches, and both move C.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from thermocline.estimators import chains as of_chains
 from thermocline.estimators.batches import Batches, batches_for, batches_of_groups, mean_error
-from thermocline.estimators.evidence import log_evidence as log_evidence_of_chains
-from thermocline.estimators.expectation import mapped_error, quantile_function
-from thermocline.estimators.log_partition import Curve, tempered
-from thermocline.estimators.two_states import Pair, TwoStates, pooled
+from thermocline.estimators.convergence import pareto_k
+from thermocline.estimators.two_states import Pair, TwoStates, combine, pooled
 from thermocline.records import Draws, Estimate
 from thermocline.support import special
 
+NO_CHAINS = np.zeros((1, 0))  # no draw of theirs
+FINITE_VARIANCE = 0.5  # of Pareto's k
+MOST_ERRORS = 3.0  # joint ones, between base and chains that agree
 ROUNDING = 1e-6  # nats: no error is less, for of a base equal to the target only rounding differs
+
+
+class Agreement(NamedTuple):
+    """Log of Z/zeta from either state alone, and what may be said against the base's draws."""
+
+    base_alone: Estimate  # importance sampling
+    chains_alone: Estimate  # the paper's, with the base's log mass where N > 0
+    difference: Estimate  # of the two, where N > 0: there they share no draw
+    pareto_k: float  # of the weights e^r/d of the base's draws, infinite where none has weight
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the weights of the base's draws have a variance, so that its own error says something."""
+        return self.pareto_k < FINITE_VARIANCE
+
+    @property
+    def do_agree(self) -> bool:
+        return abs(self.difference.value) <= MOST_ERRORS * self.difference.standard_error
 
 
 def log_evidence(states: TwoStates) -> Estimate:
@@ -29,33 +49,27 @@ def log_evidence_of(
 ) -> Estimate:
     """Log Z of a run from both states, or from its chains alone where there is only one."""
     if states is None:
-        return log_evidence_of_chains(draws, log_zeta, log_support, batches)
+        return of_chains.log_evidence(draws, log_zeta, log_support, batches)
     both = log_evidence(states) + log_zeta
     if both.standard_error < ROUNDING:  # the base is the target
         return Estimate(both.value, ROUNDING, np.inf)
     return both
 
 
-def log_partition(states: TwoStates, log_zeta: float, betas: np.ndarray) -> Curve:
+def log_partition(states: TwoStates, log_zeta: float, betas: np.ndarray) -> of_chains.Curve:
     """Log z(beta) at any beta, by the weights a exp(beta r)/d; exactly 0 at the base, which is normalised."""
-    estimates = [
-        _log_sum(states, weights_at(states, beta)) + beta * log_zeta if beta > 0 else Estimate(0.0, 0.0, np.inf)
-        for beta in betas
-    ]
-    values, errors = np.reshape([(each.value, each.standard_error) for each in estimates], (-1, 2)).T
-    return Curve(np.asarray(betas), values, errors)
-
-
-def weights_at(states: TwoStates, beta: float) -> Pair:
-    """Log of a exp(beta r)/d, the weights for the path at beta."""
     (base, chains), (base_ratio, chain_ratio) = states.log_weight_base, states.log_ratio
-    return base + tempered(beta, base_ratio), chains + tempered(beta, chain_ratio)
+
+    def at(beta: float) -> Estimate:
+        log_weights = base + of_chains.tempered(beta, base_ratio), chains + of_chains.tempered(beta, chain_ratio)
+        return _log_sum(states, log_weights) + beta * log_zeta
+
+    return of_chains.curve_of(at, betas)
 
 
 def expectation(states: TwoStates, values: Pair, log_weights: Pair) -> Estimate:
     """Mean of values, at the base's draws and at the chains', under what the weights a g/d are for."""
-    weights = _normalised(log_weights)
-    values = _laid_out(values, weights)
+    weights, values = _weighed(log_weights, values)
     mean = _sum(weights, values)
     deviation = weights[0] * (values[0] - mean), weights[1] * (values[1] - mean)
     return Estimate(mean, *error_of(influence(states, deviation)))
@@ -63,8 +77,7 @@ def expectation(states: TwoStates, values: Pair, log_weights: Pair) -> Estimate:
 
 def effective_size(states: TwoStates, values: Pair, log_weights: Pair) -> float:
     """Independent draws of the weighted law that would give the mean of `values` with the same error."""
-    weights = _normalised(log_weights)
-    values = _laid_out(values, weights)
+    weights, values = _weighed(log_weights, values)
     mean, error = _sum(weights, values), expectation(states, values, log_weights).standard_error
     variance = _sum(weights, ((values[0] - mean) ** 2, (values[1] - mean) ** 2))
     return variance / error**2 if error > 0 else float(pooled(values).size)
@@ -72,13 +85,30 @@ def effective_size(states: TwoStates, values: Pair, log_weights: Pair) -> float:
 
 def quantile(states: TwoStates, values: Pair, log_weights: Pair, probability: float) -> Estimate:
     """Weighted quantile; its error maps the error of the distribution function back through the quantiles."""
-    weights = _normalised(log_weights)
-    values = _laid_out(values, weights)
-    at = quantile_function(pooled(values), pooled(weights))
+    weights, values = _weighed(log_weights, values)
+    at = of_chains.quantile_function(pooled(values), pooled(weights))
     centre = at(probability)
     below = weights[0] * ((values[0] <= centre) - probability), weights[1] * ((values[1] <= centre) - probability)
     error, dof = error_of(influence(states, below))
-    return Estimate(centre, mapped_error(at, probability, error), dof)
+    return Estimate(centre, of_chains.mapped_error(at, probability, error), dof)
+
+
+def agreement(states: TwoStates) -> Agreement:
+    """Both estimates and their difference; a base that misses a region has a small error, and chains know of it."""
+    (log_ratio, chain_ratio), (log_mass, chain_mass) = states.log_ratio, states.log_mass
+    inside, log_weight = np.isfinite(log_mass), states.log_weight_target[0]
+    chains = of_chains.log_ratio_of_means(chain_ratio - chain_mass, -chain_mass)
+    against = Estimate(-chains.value, np.hypot(chains.standard_error, ROUNDING), chains.dof)
+    tail = pareto_k(log_weight) if np.isfinite(log_weight).any() else np.inf
+    difference = base_alone(log_ratio[inside]) + against
+    return Agreement(base_alone(log_ratio), chains + _log_share(inside), difference, tail)
+
+
+def base_alone(log_ratio: np.ndarray) -> Estimate:
+    """Log of Z/zeta by importance sampling from the base's draws."""
+    if not log_ratio.size:
+        return Estimate(-np.inf, np.inf, 0.0)
+    return log_evidence(combine(log_ratio, np.zeros(log_ratio.size), NO_CHAINS, NO_CHAINS, 0.0))
 
 
 def influence(states: TwoStates, contribution: Pair) -> Pair:
@@ -105,10 +135,10 @@ def error_of(influence: Pair, batches: Batches | None = None) -> tuple[float, fl
     """
     base, chains = influence
     of_base = _independent(base.ravel()) if base.size else (0.0, np.inf)
-    of_chains = mean_error(chains * chains.size, batches) if chains.size else (0.0, np.inf)
-    if np.isinf(of_base[0] + of_chains[0]):  # of a single piece, whose spread cannot be known
+    of_rest = mean_error(chains * chains.size, batches) if chains.size else (0.0, np.inf)
+    if np.isinf(of_base[0] + of_rest[0]):  # of a single piece, whose spread cannot be known
         return np.inf, 0.0
-    total = Estimate(0.0, *of_base) + Estimate(0.0, *of_chains)
+    total = Estimate(0.0, *of_base) + Estimate(0.0, *of_rest)
     return float(total.standard_error), float(total.dof)
 
 
@@ -178,12 +208,17 @@ def _sum(weights: Pair, values: Pair) -> float:
     return float(np.sum(weights[0] * values[0]) + np.sum(weights[1] * values[1]))
 
 
-def _normalised(log_weights: Pair) -> Pair:
+def _weighed(log_weights: Pair, values: Pair) -> tuple[Pair, Pair]:
+    """Weights that sum to one, and values in their shape; 0 without weight: off the support they may be anything."""
     total = special.logsumexp(pooled(log_weights))
-    return np.exp(log_weights[0] - total), np.exp(log_weights[1] - total)
+    base, chains = np.exp(log_weights[0] - total), np.exp(log_weights[1] - total)
+    shaped = np.reshape(values[0], base.shape), np.reshape(values[1], chains.shape)
+    return (base, chains), (np.where(base > 0, shaped[0], 0.0), np.where(chains > 0, shaped[1], 0.0))
 
 
-def _laid_out(values: Pair, weights: Pair) -> Pair:
-    """Values shaped as the weights, and 0 where these are zero: a function may be anything off the target's support."""
-    base, chains = np.reshape(values[0], weights[0].shape), np.reshape(values[1], weights[1].shape)
-    return np.where(weights[0] > 0, base, 0.0), np.where(weights[1] > 0, chains, 0.0)
+def _log_share(inside: np.ndarray) -> Estimate:
+    """Log of the share of independent draws that are inside."""
+    share = inside.mean()
+    if share == 0:
+        return Estimate(-np.inf, np.inf, 0.0)
+    return Estimate(float(np.log(share)), float(np.sqrt((1 - share) / (share * inside.size))), np.inf)

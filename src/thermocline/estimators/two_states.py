@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from thermocline.estimators.batches import autocorrelation_time
+from thermocline.estimators.stages import root_between
 from thermocline.paths.laws import Law, log_masses
 from thermocline.records import Draws
 from thermocline.support import special
 
-MOST_ITERATIONS = 200  # of which Newton's method needs about six
 NUM_PASSES = 3  # for the effective share, on which its own definition depends a little
 
 Pair = tuple[np.ndarray, np.ndarray]  # at the base's draws, (1, draw), and at the chains', (chain, draw)
@@ -98,8 +98,8 @@ def _log_constant(base_mass: np.ndarray, chain_mass: np.ndarray, log_base: float
     r"""Log C, at which the base's draws pass for a chain's as often as the chains' pass for the base's.
 
     $\sum_{base} p = (\tilde n_1/n_1) \sum_{chains} (1 - p)$ is Bennett's equation. The log of one side over the other
-    falls with log C and is nearly straight, so that Newton's steps, kept within a bracket, find the one root. Both
-    sides are sums in logs: nothing overflows. Minus infinity where no draw of the base has N > 0.
+    falls with log C and is nearly straight. Both sides are sums in logs: nothing overflows. Minus infinity where no
+    draw of the base has N > 0.
     """
     if np.isneginf(log_base):
         return float(np.log(chain_mass.size) - special.logsumexp(-chain_mass))
@@ -112,19 +112,14 @@ def _log_constant(base_mass: np.ndarray, chain_mass: np.ndarray, log_base: float
     low = min(reached.min(), met.min()) + tilt - max(log_effective - np.log(reached.size), 0.0) - 1
     high = max(reached.max(), met.max()) + tilt + max(-tilt, 0.0) + 1
     start = (special.logsumexp(reached) - np.log(reached.size) + np.log(met.size) - special.logsumexp(-met)) / 2
-    centre = float(np.clip(start, low, high))
-    for _ in range(MOST_ITERATIONS):
+
+    def equation(centre: float) -> tuple[float, float]:
         log_up, log_down = special.log_expit(reached + tilt - centre), special.log_expit(centre - tilt - met)
         up, down = special.logsumexp(log_up), special.logsumexp(log_down)
-        value = up - down - log_effective + np.log(met.size)
-        low, high = (centre, high) if value > 0 else (low, centre)
         slope = np.exp(log_up - up) @ -np.expm1(log_up) + np.exp(log_down - down) @ -np.expm1(log_down)
-        following = centre + value / max(slope, 1e-300)
-        following = float(following) if low < following < high else low + (high - low) / 2
-        moved, centre = abs(following - centre), following
-        if moved <= 1e-13 * (1 + abs(centre)):
-            break
-    return centre
+        return up - down - log_effective + np.log(met.size), slope
+
+    return float(root_between(equation, low, high, np.clip(start, low, high), 1e-13))
 
 
 def effective_share(base_log_mass: np.ndarray, chain_log_mass: np.ndarray) -> float:

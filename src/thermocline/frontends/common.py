@@ -72,3 +72,11 @@ def not_a_number(values: dict[str, Any], what: str) -> None:
                 f"{what} {name} is missing (NaN) at {int(missing.sum())} of {missing.size} places; "
                 "leave these observations out, or write them as parameters of the model."
             )
+
+
+def unnormalised(factor: str) -> str:
+    """The caveat of a factor that a model multiplies its density by."""
+    return (
+        f"{factor} multiplies the density by something that need not be normalised: "
+        "log Z is the model's evidence only if it is."
+    )

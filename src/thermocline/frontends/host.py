@@ -1,4 +1,4 @@
-"""Densities that JAX cannot look into: a value and a gradient from outside, made differentiable twice."""
+"""Densities that JAX cannot look into: value and gradient from outside, in NumPy or anything that NumPy can call."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,20 +6,95 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
-Evaluate = Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]]  # (vector, data) -> value, gradient
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import ravelled, ravelled_rows, unravelled
+from thermocline.support.precision import cast, computing_in, to_numpy
+from thermocline.target import Target, check_position, describe
+
+Rows = Callable[[np.ndarray], np.ndarray]  # (row, dim) -> (row, size)
 
 
-def differentiable(evaluate: Evaluate) -> Callable[[jax.Array, Any], jax.Array]:
-    """The log density of a vector from what evaluates it together with its gradient.
+def from_numpy(value_and_grad: Callable[[Any], tuple[Any, Any]], initial_position: Any) -> Target:
+    """A target from a host function that returns the log density and its gradient, shaped like the position.
+
+    A function that also takes positions with a leading axis, and returns values and gradients with it, is called once
+    for all chains.
+    """
+    if not callable(value_and_grad):
+        raise ThermoclineError(f"value_and_grad is {value_and_grad!r}; give a function of a position.")
+    check_position(initial_position)
+    with computing_in("float64"):
+        start = to_numpy(cast(initial_position, "float64"))
+    _check(value_and_grad, start)
+
+    @rowwise
+    def one_by_one(vector: np.ndarray) -> np.ndarray:
+        value, gradient = value_and_grad(unravelled(vector, start))
+        return np.append(float(value), ravelled(gradient))
+
+    def at_once(rows: np.ndarray) -> np.ndarray:
+        values, gradient = value_and_grad(unravelled(rows, start))
+        return np.concatenate([np.reshape(values, (len(rows), 1)), ravelled_rows(gradient)], axis=1)
+
+    rows = ravelled(start) + 1e-3 * np.random.default_rng(0).normal(size=(3, ravelled(start).size))
+    try:
+        is_batched = bool(np.allclose(at_once(rows), one_by_one(rows), rtol=1e-6, equal_nan=True))
+    except Exception:  # noqa: BLE001 - whatever a function written for one position says to several
+        is_batched = False
+    function = at_once if is_batched else one_by_one
+    log_density = on_host(function)
+
+    def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        both = function(rows)
+        return both[:, 0], both[:, 1:]
+
+    return Target(lambda position: log_density(ravel_pytree(position)[0], None), start, host=host)
+
+
+def _check(value_and_grad: Callable[[Any], Any], position: Any) -> None:
+    """One call at the start must give a number and a gradient of the position's shape."""
+    outcome = value_and_grad(position)
+    if not (isinstance(outcome, tuple | list) and len(outcome) == 2):
+        raise ThermoclineError(
+            f"value_and_grad returns {type(outcome).__name__} where a pair is needed: log density, gradient."
+        )
+    value, gradient = outcome
+    if np.size(value) != 1 or not np.issubdtype(np.asarray(value).dtype, np.number):
+        raise ThermoclineError(f"value_and_grad returns {value!r} as the log density where one number is needed.")
+    expected, actual = ([np.shape(leaf) for leaf in jax.tree.leaves(tree)] for tree in (position, gradient))
+    if expected != actual or jax.tree.structure(gradient) != jax.tree.structure(position):
+        raise ThermoclineError(
+            f"value_and_grad returns a gradient of shapes {actual} where the position has {expected}; "
+            "return it as the same PyTree."
+        )
+    if not np.isfinite(value):
+        raise ThermoclineError(
+            f"log density is {float(value)} at the initial position ({describe(position)}); "
+            "pass an `initial_position` inside the support."
+        )
+
+
+def on_host(function: Rows) -> Callable[[jax.Array, Any], jax.Array]:
+    """The log density of a vector from a host function of rows, to rows of a value and its gradient."""
+
+    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
+        both = call_host(function, vector, vector.size + 1)
+        return both[0], both[1:]
+
+    return differentiable(evaluate)
+
+
+def differentiable(
+    evaluate: Callable[[jax.Array, Any], tuple[jax.Array, jax.Array]],
+) -> Callable[[jax.Array, Any], jax.Array]:
+    """The log density of (vector, data) from what evaluates it together with its gradient.
 
     Its gradient costs one evaluation. Second derivatives, which fits at an optimum ask for, are
     central differences of gradients.
     """
-
-    @jax.custom_jvp
-    def evaluated(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
-        return evaluate(vector, data)
+    evaluated = jax.custom_jvp(evaluate)
 
     @evaluated.defjvp
     def _(primals: Any, tangents: Any) -> Any:
@@ -42,17 +117,7 @@ def differentiable(evaluate: Evaluate) -> Callable[[jax.Array, Any], jax.Array]:
     return log_density
 
 
-def on_host(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[jax.Array, Any], jax.Array]:
-    """The log density of a vector from a host function of rows, to rows of a value and its gradient."""
-
-    def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
-        both = call_host(function, vector, vector.size + 1)
-        return both[0], both[1:]
-
-    return differentiable(evaluate)
-
-
-def call_host(function: Callable[[np.ndarray], np.ndarray], vector: jax.Array, size: int) -> jax.Array:
+def call_host(function: Rows, vector: jax.Array, size: int) -> jax.Array:
     """`function` of NumPy rows (row, dim) to rows (row, size), called from a JAX program; one call for all chains.
 
     Numbers travel as bits: JAX's callbacks run outside the precision context and would round doubles.
@@ -72,6 +137,6 @@ def call_host(function: Callable[[np.ndarray], np.ndarray], vector: jax.Array, s
     return jax.lax.bitcast_convert_type(pairs, vector.dtype)
 
 
-def rowwise(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+def rowwise(function: Rows) -> Rows:
     """A function of one vector as a function of rows."""
     return lambda rows: np.stack([function(row) for row in rows])

@@ -10,7 +10,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, not_a_number
+from thermocline.frontends.common import data_among, first_position, not_a_number, unnormalised
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import cast, computing_in
@@ -28,10 +28,10 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
     with computing_in("float64"):
         call = Call(numpyro, model, args, kwargs)
         _check(call)
-        sites, arrays = call.sites, {name: leaf for name, leaf in call.leaves.items() if _is_array(leaf)}
-        guess = {name: _unconstrained(sites[name]) for name in call.latents}
+        arrays = {name: leaf for name, leaf in call.leaves.items() if _is_array(leaf)}
+        guess = call.unconstrained(call.sites)
         data = data_among(arrays, lambda data: call.log_density(guess, data))
-        caveats = _caveats(sites)
+        caveats = _caveats(call)
         is_proper = not any("improper" in caveat or "masked" in caveat for caveat in caveats)
         return Target(
             call.log_density,
@@ -40,7 +40,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
             call.constrain,
             Base(Partial(call.log_prior, data=data), Partial(call.draw_prior, data=data)) if is_proper else None,
             caveats,
-            _labels(sites),
+            _labels(call.sites),
             _observed(call, data),
             call.log_likelihood if call.likelihoods else None,
         )
@@ -64,9 +64,10 @@ class Call:
         seeded = self.handlers.seed(model, jax.random.PRNGKey(0))
         self.sites = self.trace(self.handlers.substitute(seeded, substitute_fn=_at_zero), {})
         samples = {name: site for name, site in self.sites.items() if site["type"] == "sample"}
-        self.latents = [name for name, site in samples.items() if _is_latent(site)]
+        self.latents = [name for name, site in samples.items() if not site["is_observed"]]
         self.observed = [name for name in samples if name not in self.latents]
-        self.likelihoods = [name for name in self.observed if not _is_factor(samples[name])]
+        self.factors = [name for name in self.observed if "Unit" in _kinds(samples[name])]
+        self.likelihoods = [name for name in self.observed if name not in self.factors]
         self.without_data = self.handlers.block(model, hide_fn=lambda site: site["name"] in self.observed)
 
     def arguments(self, data: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -97,8 +98,13 @@ class Call:
         return {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.likelihoods}
 
     def draw_prior(self, key: jax.Array, data: Any) -> dict[str, Any]:
-        sites = self.trace(self.handlers.seed(self.without_data, key), data)
-        return {name: _unconstrained(sites[name]) for name in self.latents}
+        return self.unconstrained(self.trace(self.handlers.seed(self.without_data, key), data))
+
+    def unconstrained(self, sites: Any) -> dict[str, Any]:
+        from numpyro.distributions import biject_to
+
+        latents = {name: sites[name] for name in self.latents}
+        return {name: jnp.asarray(biject_to(site["fn"].support).inv(site["value"])) for name, site in latents.items()}
 
 
 def _at_zero(site: dict[str, Any]) -> Any:
@@ -137,25 +143,20 @@ def _check(call: Call) -> None:
                 f"site {name} is discrete ({_kinds(call.sites[name])[-1]}); gradients need real parameters. "
                 "Sum it out, e.g. with dist.MixtureSameFamily."
             )
-    not_a_number({name: np.asarray(call.sites[name]["value"]) for name in call.observed}, "the observed site")
+    not_a_number({name: call.sites[name]["value"] for name in call.observed}, "the observed site")
 
 
-def _caveats(sites: Any) -> tuple[str, ...]:
+def _caveats(call: Call) -> tuple[str, ...]:
     """Why log Z may not be the model's evidence."""
     sentences = []
-    for name, site in sites.items():
-        if site["type"] != "sample":
-            continue
-        if _is_factor(site):
-            sentences.append(
-                f"numpyro.factor {name} multiplies the density by something that need not be normalised: "
-                "log Z is the model's evidence only if it is."
-            )
-        if _is_latent(site) and "ImproperUniform" in _kinds(site):
+    for name, site in call.sites.items():
+        if name in call.factors:
+            sentences.append(unnormalised(f"numpyro.factor {name}"))
+        if name in call.latents and "ImproperUniform" in _kinds(site):
             sentences.append(f"The prior of {name} is improper (ImproperUniform): the model has no evidence.")
-        if _is_latent(site) and "MaskedDistribution" in _kinds(site):
+        if name in call.latents and "MaskedDistribution" in _kinds(site):
             sentences.append(f"The prior of {name} is masked, so it is not normalised: log Z is not the evidence.")
-        if site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
+        if site["type"] == "sample" and site["scale"] is not None and np.any(np.asarray(site["scale"]) != 1):
             sentences.append(f"Site {name} is raised to a power (handlers.scale): log Z is not the evidence.")
     return tuple(sentences)
 
@@ -185,20 +186,6 @@ def _labels(sites: Any) -> Labels:
                 coords[frame.name] = tuple(range(frame.size))
         dims[name] = tuple(axis or f"{name}_dim_{i}" for i, axis in enumerate(axes))
     return Labels(dims, coords)
-
-
-def _unconstrained(site: Any) -> jax.Array:
-    from numpyro.distributions import biject_to
-
-    return jnp.asarray(biject_to(site["fn"].support).inv(site["value"]))
-
-
-def _is_latent(site: Any) -> bool:
-    return site["type"] == "sample" and not site["is_observed"]
-
-
-def _is_factor(site: Any) -> bool:
-    return "Unit" in _kinds(site)
 
 
 def _kinds(site: Any) -> list[str]:

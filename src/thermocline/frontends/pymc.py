@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import jax
@@ -13,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, not_a_number
+from thermocline.frontends.common import data_among, first_position, not_a_number, unnormalised
 from thermocline.frontends.host import call_host
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
@@ -41,7 +42,8 @@ def from_pymc(model: Any) -> Target:
         arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
         chosen = data_among(arrays, lambda data: log_density(guess, data))
         data = {name: graphs.values[name] for name in chosen}
-        shown = [var for var in model.unobserved_value_vars if not _is_value(model, var)]
+        hidden = {model.rvs_to_values[rv] for rv in model.free_RVs if model.rvs_to_transforms[rv] is not None}
+        shown = [var for var in model.unobserved_value_vars if var not in hidden]  # constrained instead
         observed = [rv.name for rv in model.observed_RVs]
         is_improper = any("improper" in caveat for caveat in caveats)
         return Target(
@@ -62,6 +64,7 @@ class Graphs:
 
     def __init__(self, model: Any) -> None:
         from pytensor.graph.basic import Constant
+        from pytensor.graph.traversal import ancestors
 
         self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
         self.inputs = list(model.value_vars)
@@ -70,7 +73,9 @@ class Graphs:
             value = model.rvs_to_values[rv]
             if isinstance(value, Constant):
                 self.variables[rv.name] = value
-        for i, constant in enumerate(_constants([model.logp()])):
+        constants = [var for var in ancestors([model.logp()]) if isinstance(var, Constant)]
+        arrays = [var for var in constants if isinstance(var.data, np.ndarray) and var.data.size > 1]
+        for i, constant in enumerate(var for var in arrays if var.data.dtype.kind == "f"):
             if all(constant is not var for var in self.variables.values()):
                 self.variables[constant.name or f"constant {i}"] = constant
         # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
@@ -122,15 +127,13 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     outputs = replace_rng_nodes(outputs)
     generators = find_rng_nodes(outputs)
-    compiled: list[Any] = []
+    compiled = cache(lambda: function([], outputs, mode="FAST_COMPILE"))  # when first drawn from
 
     def draw(rows: np.ndarray) -> np.ndarray:
-        if not compiled:
-            compiled.append(function([], outputs, mode="FAST_COMPILE"))
         draws = []
         for row in rows.astype(np.uint32):
             reseed_rngs(generators, row.tolist())
-            values = dict(zip(names, compiled[0](), strict=True))
+            values = dict(zip(names, compiled()(), strict=True))
             draws.append(np.concatenate([np.ravel(values[name]) for name in sorted(values)]))
         return np.stack(draws)
 
@@ -206,12 +209,7 @@ def _caveats(model: Any) -> tuple[str, ...]:
                 f"{rv.name} has a transform of its own ({_kind(transform)}), which may cut its prior without "
                 f"normalising it: log Z then lacks a constant{lost}."
             )
-    sentences += [
-        f"pm.Potential {potential.name} multiplies the density by something that need not be normalised: "
-        "log Z is the model's evidence only if it is."
-        for potential in model.potentials
-    ]
-    return tuple(sentences)
+    return (*sentences, *(unnormalised(f"pm.Potential {potential.name}") for potential in model.potentials))
 
 
 def _kind(transform: Any) -> str:
@@ -228,21 +226,6 @@ def _labels(model: Any, shown: list[Any]) -> Labels:
     }
     used = {dim for own in dims.values() for dim in own}
     return Labels(dims, {dim: tuple(values) for dim, values in model.coords.items() if values and dim in used})
-
-
-def _is_value(model: Any, var: Any) -> bool:
-    """Whether a variable is the unconstrained value of a parameter that is shown constrained."""
-    rv = model.values_to_rvs.get(var)
-    return rv is not None and model.rvs_to_transforms[rv] is not None
-
-
-def _constants(outputs: list[Any]) -> list[Any]:
-    """Arrays of floats written into the model."""
-    from pytensor.graph.basic import Constant
-    from pytensor.graph.traversal import ancestors
-
-    found = [var for var in ancestors(outputs) if isinstance(var, Constant) and isinstance(var.data, np.ndarray)]
-    return [var for var in found if var.data.dtype.kind == "f" and var.data.size > 1]
 
 
 def _value_of(variable: Any) -> Any:

@@ -11,8 +11,7 @@ from thermocline.methods.tuning import NUM_BINS, Bias, Tuning
 from thermocline.movers import Keys, Langevin, Metric, Mover
 from thermocline.paths import ExtendedPoint, Path
 from thermocline.paths.control import OnExtended
-from thermocline.records import Draw, Draws
-from thermocline.records.draws import Array
+from thermocline.records import Array, Draw, Draws
 from thermocline.support.pytree import field, pytree, static
 
 STIFFNESS = 8.0  # of the wall that confines u, in inverse squared units of u

@@ -11,8 +11,7 @@ from thermocline.movers import Keys, Metric, Move, Mover
 from thermocline.paths import AtTemperature, Law, Path, Point
 from thermocline.paths.laws import Learned, has_atom_at_base, log_prior_at
 from thermocline.paths.reweighting import Curve, Profile, Window, grid_of_betas, profile_of_base, profile_of_round
-from thermocline.records import Draws
-from thermocline.records.draws import Array
+from thermocline.records import Array, Draws
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import to_numpy

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from thermocline.bases.mixture import Mixture
-from thermocline.estimators import expectation
+from thermocline.estimators.chains import expectation, relative
 from thermocline.estimators.convergence import path_ends
-from thermocline.estimators.evidence import relative
 from thermocline.evaluator import Evaluator
 from thermocline.fits.student_mixture import StudentMixture
 from thermocline.modes.local import LocalModes, reach

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.records.draws import Array
+from thermocline.records import Array
 from thermocline.support import linear
 
 

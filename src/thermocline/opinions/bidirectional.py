@@ -16,7 +16,7 @@ from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Lengths, explore
 from thermocline.engine.progress import reporter_for
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import systematic_resample
 from thermocline.evaluator import checked_evaluator
 from thermocline.methods import AnnealedImportance
 from thermocline.methods.annealing import check_annealed

@@ -6,8 +6,7 @@ sampling (Gelman and Meng 1998).
 
 import numpy as np
 
-from thermocline.estimators.evidence import log_ratio_of_means
-from thermocline.estimators.thermodynamic import integrate_over_bins, integrate_over_rungs
+from thermocline.estimators.chains import integrate_over_bins, integrate_over_rungs, log_ratio_of_means
 from thermocline.paths import ladder_of
 from thermocline.records import Estimate
 from thermocline.results.result import Result

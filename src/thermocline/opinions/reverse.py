@@ -9,7 +9,7 @@ import numpy as np
 
 from thermocline.engine.batch import Paths
 from thermocline.estimators.batches import Batches, batches_of_groups, mean_error
-from thermocline.estimators.evidence import relative
+from thermocline.estimators.chains import relative
 from thermocline.methods.annealing import anneal_back, at_start, moved
 from thermocline.methods.tuning import Tuning, betas_of
 from thermocline.movers import Keys, Mover

@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import NormalisedDensity
-from thermocline.records.draws import Array
+from thermocline.records import Array
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import pytree, static
 from thermocline.target import Target

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.records.draws import Array
+from thermocline.records import Array
 
 NUM_GRID = 257
 FORGETTING = 0.1  # weight of older rounds where a new one has been

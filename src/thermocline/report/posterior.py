@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import systematic_resample
 from thermocline.modes.table import basins
 from thermocline.report import summary
 from thermocline.report.page import FAINT, GREY, MODES, Figure, Section, drawing, figure, range_of, shortened, unscaled

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from thermocline.checks import Check
+from thermocline.estimators.chains import log_ratio_of_means, relative
 from thermocline.estimators.convergence import round_trips
-from thermocline.estimators.evidence import log_ratio_of_means, relative
 from thermocline.estimators.stages import has_stages
 from thermocline.paths import ladder_of
 from thermocline.records import Draws, Estimate

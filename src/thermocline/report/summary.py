@@ -57,12 +57,12 @@ def with_interval(estimate: Estimate, digits: int = 6) -> str:
 
 def _stages(result: Result) -> list[tuple[str, str]]:
     """What replicas say: both stepping stones, and the barrier that swaps have to overcome."""
-    stones, rejections = stepping_stones(result.draws, result.log_zeta), swap_rejections(result.draws)
+    (up, down), rejections = stepping_stones(result.draws, result.log_zeta), swap_rejections(result.draws)
     barrier = (
         f"{rejections.sum():.2f} over {len(rejections) + 1} temperatures; swaps of neighbours are rejected with "
         f"probability {rejections.min():.2f} to {rejections.max():.2f}"
     )
-    both = f"up from the base {stones.up}, down from the target {stones.down}"
+    both = f"up from the base {up}, down from the target {down}"
     return [("stepping stones", both), ("barrier", barrier)]
 
 

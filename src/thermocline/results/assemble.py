@@ -11,10 +11,10 @@ from jax.flatten_util import ravel_pytree
 from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import systematic_resample
 from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored
-from thermocline.records import AxisLabels, Cost, Fingerprint, ModeTable, Phases, RunInfo
+from thermocline.records import Cost, Fingerprint, ModeTable, Phases, RunInfo
 from thermocline.results import storage
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
@@ -128,13 +128,13 @@ def of_observations(target: Target) -> str:
     return fingerprint.of_arrays(sorted(values, key=lambda array: (array.shape, array.tobytes())))
 
 
-def _plain_labels(labels: Labels | None) -> AxisLabels:
+def _plain_labels(labels: Labels | None) -> Labels:
     """Dims and coords of parameters, as JSON has them."""
     if labels is None:
-        return AxisLabels()
+        return Labels()
     plain = lambda value: value if isinstance(value, str | int | float) else str(value)  # noqa: E731
     coords = {dim: [plain(np.asarray(value).tolist()) for value in values] for dim, values in labels.coords.items()}
-    return AxisLabels({name: list(dims) for name, dims in labels.dims.items()}, coords)
+    return Labels({name: list(dims) for name, dims in labels.dims.items()}, coords)
 
 
 def in_coordinates(target: Target, positions: np.ndarray) -> tuple[Any, Any]:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from thermocline.records import AxisLabels
 from thermocline.results.assemble import resampled_in_order
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.results.runs import DROPPED, stacked
 from thermocline.support.errors import ThermoclineError
+from thermocline.target import Labels
 
 if TYPE_CHECKING:
     import xarray
@@ -122,7 +122,7 @@ def _taken(variables: dict[str, np.ndarray], index: np.ndarray) -> dict[str, np.
 
 
 def dataset(
-    each: list[dict[str, np.ndarray]], targets: np.ndarray | None = None, labels: AxisLabels | None = None
+    each: list[dict[str, np.ndarray]], targets: np.ndarray | None = None, labels: Labels | None = None
 ) -> "xarray.Dataset":
     """Variables (chain, draw) of each target under names that can be stored; `long_name` keeps the true one.
 
@@ -136,7 +136,7 @@ def dataset(
     chains, draws = next(iter(longest.values())).shape[:2]
     coords: dict[str, Any] = {} if targets is None else {"target": targets}
     coords |= {"chain": np.arange(chains), "draw": np.arange(draws)}
-    given, sizes, arrays = labels or AxisLabels(), dict.fromkeys(leading, -1), {}
+    given, sizes, arrays = labels or Labels(), dict.fromkeys(leading, -1), {}
     for name, values in longest.items():
         dims = own_dims(stored[name], values[0, 0])
         wanted = tuple(given.dims.get(name, ()))

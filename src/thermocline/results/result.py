@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from thermocline import estimators
 from thermocline.checks import Check, Context, Verdict, run_checks, verdict_of
-from thermocline.estimators import Bounds, Curve, Interval
+from thermocline.estimators import chains
 from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches, batches_of_groups
-from thermocline.estimators.resampling import systematic_resample
+from thermocline.estimators.chains import Bounds, Curve, Interval, systematic_resample
 from thermocline.estimators.two_states import Pair, TwoStates, pooled, states_of
 from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
@@ -85,7 +84,7 @@ class Result(Output):
         """The log evidence from the chains alone: the paper's estimator (eq. ct-norm-const-estimator)."""
         if not self.info.has_evidence:
             return None
-        return estimators.log_evidence(self.draws, self.log_zeta, self.log_support, self._batches)
+        return chains.log_evidence(self.draws, self.log_zeta, self.log_support, self._batches)
 
     def expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """E[function(draw)] under the target, of a draw in the user's coordinates; arrays elementwise."""
@@ -94,7 +93,7 @@ class Result(Output):
     def base_expectation(self, function: Callable[[Any], Any]) -> Estimate:
         """The same under the base, from the same draws (eq. ct-base-expc-estimator)."""
         self.need_joint("expectations under the base")
-        return self._elementwise(lambda pair: estimators.expectation(pair[1], self.draws.log_weight_base), function)
+        return self._elementwise(lambda pair: chains.expectation(pair[1], self.draws.log_weight_base), function)
 
     def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
         """Quantile of function(draw) under the target."""
@@ -119,29 +118,29 @@ class Result(Output):
         self.need_joint("the partition function")
         if self.states is not None:
             return together.log_partition(self.states, self.log_zeta, as_betas(betas))
-        return estimators.log_partition(self.draws, self.log_zeta, self.log_support, as_betas(betas))
+        return chains.log_partition(self.draws, self.log_zeta, self.log_support, as_betas(betas))
 
     def log_partition_bounds(self, betas: Any) -> Bounds:
         """Appendix A's bounds on log z(beta), with both KL divergences estimated from the draws."""
         self.need_joint("bounds on the partition function")
-        return estimators.log_partition_bounds(self.draws, self.log_zeta, self.log_support, as_betas(betas))
+        return chains.log_partition_bounds(self.draws, self.log_zeta, self.log_support, as_betas(betas))
 
     def beta_marginal(self, betas: Any) -> Curve:
         """The density of beta as it was sampled (probabilities, for a ladder's rungs), with errors."""
         law = self.need_joint("the marginal of beta")
-        return estimators.beta_marginal(self.draws, log_prior(law, as_betas(betas)), as_betas(betas))
+        return chains.beta_marginal(self.draws, log_prior(law, as_betas(betas)), as_betas(betas))
 
     @property
     def kl_base_to_target(self) -> Estimate:
         """KL divergence from the base to the target (eq. kl-base-to-target), estimated."""
         self.need_joint("KL divergences")
-        return estimators.kl_base_to_target(self.draws, self.log_support)
+        return chains.kl_base_to_target(self.draws, self.log_support)
 
     @property
     def kl_target_to_base(self) -> Estimate:
         """KL divergence from the target to the base, estimated."""
         self.need_joint("KL divergences")
-        return estimators.kl_target_to_base(self.draws, self.log_support)
+        return chains.kl_target_to_base(self.draws, self.log_support)
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
@@ -251,10 +250,7 @@ class Result(Output):
             self.log_zeta,
             self.log_support,
             prior,
-            self.base_draws.log_ratio,
-            self.base_draws.position,
-            self.base_draws.mean,
-            self.base_draws.variance,
+            self.base_draws,
             self.modes,
             None if known is None else Estimate(known.log_total, known.log_total_error, np.inf),
             self.is_joint or not self.info.has_evidence,

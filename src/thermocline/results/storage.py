@@ -21,9 +21,9 @@ from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
 from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
 from thermocline.paths.path import TemperatureSchedule
 from thermocline.paths.reweighting import Curve, Profile, Window
-from thermocline.records import AxisLabels, Cost, Estimate, Fingerprint, Phases, RunInfo
-from thermocline.records.modes import ModeTable, SearchRecord, TailIndex
+from thermocline.records import Cost, Estimate, Fingerprint, ModeTable, Phases, RunInfo, SearchRecord, TailIndex
 from thermocline.support.errors import ThermoclineError
+from thermocline.target import Labels
 
 # The classes that files may hold, by tags of their own: modules and classes can be renamed, and tags stay. Only these
 # can come back, so that a file can make no other object.
@@ -37,7 +37,7 @@ STORABLE: dict[str, Any] = {"tuning": Tuning} | {
         ("law", {"curve": Curve, "profile": Profile, "schedule": TemperatureSchedule, "window": Window}),
         ("method", {"adiabatic": AdiabaticMonteCarlo, "extended": ExtendedHamiltonian} | METHODS),
         ("mover", {"hmc": HMC, "langevin": Langevin, "metric": Metric, "move": Move, "nuts": NUTS}),
-        ("record", {"axis-labels": AxisLabels, "cost": Cost, "estimate": Estimate, "fingerprint": Fingerprint}),
+        ("record", {"axis-labels": Labels, "cost": Cost, "estimate": Estimate, "fingerprint": Fingerprint}),
         ("record", {"mode-table": ModeTable, "phases": Phases, "run-info": RunInfo, "search": SearchRecord}),
         ("record", {"tail-index": TailIndex}),
         ("state", {"ensemble": Ensemble, "extended": ExtendedPoint, "gibbs": GibbsState, "particles": Group}),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from thermocline import estimators
+from thermocline.estimators import chains
 from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches
 from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
@@ -37,10 +37,10 @@ class Weighing(NamedTuple):
     batches: Batches | None
 
     def mean(self, values: Pair) -> Estimate:
-        return self._asked(estimators.expectation, together.expectation, values)
+        return self._asked(chains.expectation, together.expectation, values)
 
     def quantile(self, values: Pair, probability: float) -> Estimate:
-        return self._asked(estimators.quantile, together.quantile, values, probability)
+        return self._asked(chains.quantile, together.quantile, values, probability)
 
     def effective_size(self, values: Pair) -> float:
         return self._asked(effective_size, together.effective_size, values)

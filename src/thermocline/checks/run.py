@@ -1,0 +1,189 @@
+"""Did the run go well: journeys along the path, chains that agree, weights that can be averaged, moves that behave."""
+
+import numpy as np
+
+from thermocline.checks.check import P_LIMITS, Check, Context, at_least, at_most
+from thermocline.estimators import convergence, two_state_answers
+from thermocline.estimators.batches import Batches, batches_for, disagreement_p_value, mean_error
+from thermocline.estimators.chains import influence_on_log_ratio, log_ratio, relative
+from thermocline.estimators.stages import has_stages, swap_rejections
+from thermocline.records import Draws
+
+R_HAT_LIMITS = 1.1, 1.3  # of many short chains: with m half-chains R-hat is near sqrt(1 + m/ESS) at best
+SIZE_LIMITS = 100, 25
+HEAVY, LIGHT_TAIL = 10.0, 0.05  # a tail of weights beyond ten times the mean that holds less hardly moves log Z
+LONG_STAY = 10  # moves
+FEW_ARRIVED = 0.5  # share of climbs below which the density counts as one that they run off on
+REFUSED = 0.1  # acceptance below which a move is as good as refused
+
+
+def check_round_trips(context: Context) -> list[Check]:
+    """Independent journeys are what a tempered answer rests on."""
+    if not context.has_evidence or not (context.is_joint or has_stages(context.draws)):
+        return []
+    advice = (
+        "Chains travelled too seldom between base and target to know the error: "
+        "draw more, or fit a base closer to the target."
+    )
+    return [at_least("returns to the base", convergence.returns(context.draws), 20, 5, advice)]
+
+
+def check_occupancy(context: Context) -> list[Check]:
+    """The least visited sixteenth of the path, relative to an even share."""
+    if context.log_prior is None or not context.is_joint:
+        return []
+    share = float(convergence.occupancy(context.draws, context.log_prior).min())
+    advice = "A part of the path was hardly visited: warm up longer, or use a law that learns its bias."
+    return [at_least("occupancy of beta", share, 0.05, 1e-3, advice)]
+
+
+def check_swaps(context: Context) -> list[Check]:
+    """The pair of neighbours in temperature that swaps least often."""
+    if not has_stages(context.draws):
+        return []
+    worst = float(swap_rejections(context.draws).max())
+    advice = "Two neighbouring temperatures hardly ever exchange replicas: use more of them, or warm up longer."
+    return [at_most("swaps rejected (worst pair)", worst, 0.9, 0.99, advice)]
+
+
+def _quantities(context: Context) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """(values, log weights) to be followed, by name."""
+    draws = context.draws
+    equal = np.zeros_like(draws.log_ratio)
+    followed = {name: (values, draws.log_weight_target) for name, values in context.parameters.items()}
+    finite = np.where(np.isfinite(draws.log_ratio), draws.log_ratio, np.nan)
+    followed["log ratio"] = np.where(np.isnan(finite), np.nanmin(finite), finite), equal
+    if context.has_evidence:
+        followed["beta"] = draws.inverse_temperature, equal
+    return followed
+
+
+def check_r_hat(context: Context) -> list[Check]:
+    """The worst R-hat of any parameter (weighted for the target), of r and of beta."""
+    values = {name: convergence.r_hat(convergence.pseudo_values(*pair)) for name, pair in _quantities(context).items()}
+    worst = max(values, key=lambda name: np.nan_to_num(values[name], nan=np.inf))
+    advice = f"Chains disagree about {worst}: draw more, or suspect a mode that some chains have not found."
+    return [at_most(f"R-hat ({worst})", values[worst], *R_HAT_LIMITS, advice)]
+
+
+def check_effective_size(context: Context) -> list[Check]:
+    """The smallest effective number of draws, likewise; of a parameter those of the base count too."""
+    values = {name: convergence.effective_size(*pair, context.batches) for name, pair in _quantities(context).items()}
+    if context.states is not None:
+        for (name, chains), base in zip(context.parameters.items(), context.base_draws.position.T, strict=False):
+            pair, weights = (base[None], chains), context.states.log_weight_target
+            values[name] = two_state_answers.effective_size(context.states, pair, weights)
+    worst = min(values, key=lambda name: np.nan_to_num(values[name], nan=0.0))
+    advice = f"Too few independent draws of {worst}: draw more, or lengthen the trajectories."
+    return [at_least(f"effective size ({worst})", values[worst], *SIZE_LIMITS, advice)]
+
+
+def check_agreement(context: Context) -> list[Check]:
+    """Log Z from different chains, and from the two halves of every chain."""
+    if not context.has_evidence:
+        return []
+    draws, checks = context.draws, []
+    if draws.log_ratio.shape[0] >= 4:
+        p_value = _between_chains_p_value(influence_on_log_ratio(draws), context.batches)
+        advice = "Chains give different log Z: they have not explored the same modes."
+        checks.append(at_least("chains agree on log Z (p)", p_value, *P_LIMITS, advice))
+    half = draws.log_ratio.shape[1] // 2
+    parts = slice(half), slice(half, None)
+    first, second = (log_ratio(Draws(*(leaf[:, part] for leaf in draws))) for part in parts)
+    exact = max(first.standard_error, second.standard_error) < 1e-9  # base and target equal: only rounding differs
+    p_value = 1.0 if exact else convergence.difference_p_value(first, second)
+    advice = "The first half of the draws gives another log Z than the second: warm up longer."
+    return [*checks, at_least("halves agree on log Z (p)", p_value, *P_LIMITS, advice)]
+
+
+def _between_chains_p_value(influence: np.ndarray, batches: Batches | None) -> float:
+    """Whether whole chains differ by more than the batches within them, halves at least."""
+    num_chains, num_draws = influence.shape
+    pieces = max(len((batches or batches_for(influence)).edges) - 1, 2)
+    batches = Batches(np.linspace(0, num_draws, pieces + 1).astype(int), num_chains)
+    return disagreement_p_value(batches.sums(influence) * (pieces / num_draws), num_chains)
+
+
+def check_weights(context: Context) -> list[Check]:
+    """Effective number of weights (with autocorrelation) and Pareto k, at both ends of the path."""
+    if not context.has_evidence:
+        return []
+    checks = []
+    for end in ("target", "base"):
+        log_weight = getattr(context.draws, f"log_weight_{end}")
+        error, _ = mean_error(relative(log_weight)[0])
+        size = error**-2 if error > 0 else float(log_weight.size)
+        few = f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target."
+        checks.append(at_least(f"effective weights ({end})", size, 100, 15, few))
+        tail = -np.inf if convergence.heavy_share(log_weight, HEAVY) < LIGHT_TAIL else convergence.pareto_k(log_weight)
+        heavy = (
+            f"The weights of the {end} have a heavy tail, so their mean may not settle: "
+            "use a base with heavier tails or closer to the target."
+        )
+        checks.append(at_most(f"Pareto k ({end})", tail, 0.7, np.inf, heavy))
+    return checks
+
+
+def check_error(context: Context) -> list[Check]:
+    """Degrees of freedom behind the standard error of log Z; an error of zero (the base is the target) needs none."""
+    if context.log_evidence is None:
+        return []
+    error, dof = context.log_evidence.standard_error, context.log_evidence.dof
+    is_known = np.isfinite(context.log_evidence.value + error)
+    dof = 0.0 if not is_known else np.inf if error == 0 else dof
+    advice = "The error of log Z rests on too few independent pieces: run more or longer chains."
+    return [at_least("degrees of freedom of the error", dof, 8, 3, advice)]
+
+
+def check_divergences(context: Context) -> list[Check]:
+    """Share of moves whose energy error left the range an integrator can have."""
+    share = float(context.draws.is_divergent.mean())
+    advice = "Trajectories diverge where the density bends sharply: raise target_acceptance or reparametrise."
+    return [at_most("divergent moves (share)", share, 0.01, 0.5, advice)]
+
+
+def check_nonfinite(context: Context) -> list[Check]:
+    """Share of moves rejected for a NaN or +inf."""
+    share = float(context.draws.is_nonfinite.mean())
+    advice = (
+        "Moves met a NaN in the log density or its gradient, or overflowed, and were rejected: find where, and "
+        "return -inf outside the support."
+    )
+    return [at_most("non-finite moves (share)", share, 0.01, 0.5, advice)]
+
+
+def check_standstill(context: Context) -> list[Check]:
+    """The share of the target's weight on draws of a chain that did not leave its place for more than ten moves.
+
+    A corner too stiff for the step size is hardly ever entered, and not left once it is: its mass is then not known,
+    and neither is the error. Divergences show it too, but only where the step is far too large.
+    """
+    weight = relative(context.draws.log_weight_target)[0]
+    stuck = 0.0
+    for positions, carried in zip(context.draws.position, weight, strict=True):
+        stay = np.cumsum(np.append(True, np.any(np.diff(positions, axis=0) != 0, axis=1))) - 1
+        stuck += np.bincount(stay, carried)[np.bincount(stay) > LONG_STAY].sum()
+    advice = (
+        "Chains stand still in some corner of the target, and so will seldom have found it: reparametrise (a centred "
+        "hierarchy non-centred), or ask for smaller steps with tc.HMC(target_acceptance=0.99)."
+    )
+    return [at_most("weight at a standstill (share)", stuck / weight.size, 0.025, 0.5, advice)]
+
+
+def check_runaways(context: Context) -> list[Check]:
+    """Where ascents ran off, the density is unbounded: the share of the target's weight on draws refused a move.
+
+    The way into such a neck leads through ever smaller scales. A step made for the rest of the target is refused at its
+    mouth, long before a chain stands still, and the mass within is then not in the answer.
+    """
+    if context.share_arrived >= FEW_ARRIVED:
+        return []
+    weight = relative(context.draws.log_weight_target)[0]
+    refused = float(weight[context.draws.acceptance < REFUSED].sum() / weight.sum())
+    advice = (
+        f"Of the ascents {1 - context.share_arrived:.0%} ran off without arriving anywhere, so the "
+        "density is unbounded, as that of a centred hierarchy is, and moves are refused where it narrows: what lies "
+        "beyond is not counted. Write the hierarchy non-centred, or ask for smaller steps with "
+        "tc.HMC(target_acceptance=0.99)."
+    )
+    return [at_most("refused where ascents ran off (share)", refused, 0.02, 0.5, advice)]
