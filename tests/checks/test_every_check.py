@@ -166,7 +166,8 @@ def test_a_check_does_not_fire_on_sound_draws(name):
 
 
 def test_checks_of_many_targets_fire_and_do_not():
-    ok, failed = Check("returns to the base", 30, 20, "ok", "Fine."), Check("returns to the base", 1, 20, "failed", "Draw more.")
+    ok = Check("returns to the base", 30, 20, "ok", "Fine.")
+    failed = Check("returns to the base", 1, 20, "failed", "Draw more.")
     p_values = [Check("halves agree on log Z (p)", value, 1e-3, "suspect", "Longer.") for value in (5e-4, 1e-9)]
     fine = Check("halves agree on log Z (p)", 0.5, 1e-3, "ok", "Fine.")
     suspect = Check("returns to the base", 10, 20, "suspect", "Draw more.")

@@ -70,7 +70,7 @@ def check_effective_size(context: Context) -> list[Check]:
     """The smallest effective number of draws, likewise; of a parameter those of the base count too."""
     values = {name: convergence.effective_size(*pair, context.batches) for name, pair in _quantities(context).items()}
     if context.states is not None:
-        for (name, chains), base in zip(context.parameters.items(), context.base_draws.position.T, strict=False):
+        for (name, chains), base in zip(context.parameters.items(), context.base.position.T, strict=False):
             pair, weights = (base[None], chains), context.states.log_weight_target
             values[name] = two_state_answers.effective_size(context.states, pair, weights)
     worst = min(values, key=lambda name: np.nan_to_num(values[name], nan=0.0))

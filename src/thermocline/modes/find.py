@@ -21,7 +21,8 @@ NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the lea
 MOST_ROUNDS = 8  # of ascents from the looks of one batch
 MOST_MODES = 64  # beyond which a list is hopeless
 MOST_PEAKS = 128
-BARRIER = 0.5  # nats by which a chord drops between optima that are two modes
+BARRIER = 0.1  # nats by which a chord drops between optima that are two modes
+ALIKE = 2.0  # nats of log volume between optima that may be one mode: a spike is not the slab it stands on
 NUM_NEIGHBOURS, ALONG = 8, np.linspace(0, 1, 9)[1:-1]  # chords, and the points at which they are looked at
 MOST_KEPT = 2**15  # unexplained looks that are remembered
 NUM_FISHER = 20  # steps of a fit by slopes, from one that may be far off
@@ -164,7 +165,7 @@ class Search:
         is_new = self.admit(ends, "look")
         self.ascent_rows += self.evaluate.num_rows - before
         if not is_new:
-            has_arrived = home_of(ends.position, self.peaks) >= 0
+            has_arrived = home_of(ends.position, ends.log_density, self.peaks) >= 0
             self.num_random_unexplained += int(has_arrived[: len(random)].sum())
             self.num_random_explained += int(has_arrived[len(picked) :].sum())
         return is_new
@@ -172,7 +173,7 @@ class Search:
     def ascended(self, starts: np.ndarray) -> Optima:
         """Where ascents end, in the metric of the heaviest mode; those not home go on until they know better."""
         ends = maximise(self.evaluate, starts, root=self.peaks[0].root, confirms=False)
-        away = np.flatnonzero((home_of(ends.position, self.peaks) < 0) & (ends.ending != Ending.LOST))
+        away = np.flatnonzero((home_of(ends.position, ends.log_density, self.peaks) < 0) & (ends.ending != Ending.LOST))
         if len(away):
             more = maximise(self.evaluate, ends.position[away])
             for leaf, new in zip(ends[:4], more[:4], strict=True):
@@ -187,7 +188,7 @@ class Search:
             more = maximise(self.evaluate, pushed, root=self.peaks[0].root if self.peaks else None)
             new += admitted(self.evaluate, more, [*self.peaks, *new], found_by, MOST_PEAKS)[0]
         num_modes = self.note(new)
-        home = home_of(ends.position, self.peaks)
+        home = home_of(ends.position, ends.log_density, self.peaks)
         self.num_ascents += len(home)
         self.num_lost += int(np.sum((home < 0) | (ends.ending == Ending.LOST)))
         for place in home[home >= 0]:
@@ -213,15 +214,18 @@ class Search:
         return number
 
     def neighbours(self, peak: Peak) -> list[int]:
-        """The known optima from which a chord to this one hardly drops."""
+        """The known optima that are one mode with this one: of like volume, with a chord between that hardly drops."""
         if not self.peaks:
             return []
+        volumes = np.array([other.log_volume for other in self.peaks])
+        levels = np.array([other.log_density for other in self.peaks])
         tops = np.array([other.highest for other in self.peaks])
         nearest = np.argsort(peak.distance(tops), kind="stable")[:NUM_NEIGHBOURS]
         chords = peak.highest + ALONG[:, None, None] * (tops[nearest] - peak.highest)
         lowest = self.evaluate.values(chords).min(axis=0)
-        heights = np.array([min(self.peaks[i].log_density, peak.log_density) for i in nearest])
-        return nearest[lowest > heights - BARRIER].tolist()
+        is_level = lowest > np.minimum(levels[nearest], peak.log_density) - BARRIER
+        is_alike = np.abs(volumes[nearest] - peak.log_volume) < ALIKE
+        return nearest[is_level & is_alike].tolist()
 
     def raised(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Where a mode without an optimum is highest, by draws: at an edge ascents may end short of that."""

@@ -9,6 +9,7 @@ from thermocline.fits.curvature import Curvature, are_optima, curvature_at
 from thermocline.fits.lbfgs import Optima
 
 SAME = 0.3  # deviations, and as many times the fourth root of the dimension, between ends that are one optimum
+HIGHER = 0.5  # nats above an optimum, of an end that is another
 BENT_UP = 0.05  # curvature, in units of its own size, at which an end is a saddle
 PUSHES = np.array([-3.0, -1.0, 1.0, 3.0])  # deviations along the worst direction of a saddle
 MOST_SADDLES = 8  # pushed off in one go
@@ -46,10 +47,11 @@ def peak_of(location: np.ndarray, log_density: float, root: np.ndarray, found_by
     return Peak(location, height, root, np.linalg.inv(root), log_volume, height + log_volume, location, found_by)
 
 
-def home_of(rows: np.ndarray, peaks: list[Peak]) -> np.ndarray:
+def home_of(rows: np.ndarray, log_density: np.ndarray, peaks: list[Peak]) -> np.ndarray:
     """The known mode at which each end of an ascent lies, in that one's own units; -1 for none.
 
-    Ends at an edge, or of a density without bound, are at home anywhere within the reach of the fit along the way.
+    What is higher than an optimum is another: a spike on its slab. Ends at an edge, or of a density without bound, are
+    at home anywhere within the reach of the fit along the way.
     """
     if not peaks:
         return np.full(len(rows), -1)
@@ -58,6 +60,8 @@ def home_of(rows: np.ndarray, peaks: list[Peak]) -> np.ndarray:
     offsets = rows[None] - np.array([peak.location for peak in peaks])[:, None]
     white = offsets @ np.array([peak.whitening.T for peak in peaks])
     distances = np.sqrt(np.einsum("pnd,pnd->np", white, white)) / limits
+    tops = np.array([peak.log_density + HIGHER if peak.is_optimum else np.inf for peak in peaks])
+    distances = np.where(log_density[:, None] > tops, np.inf, distances)
     nearest = np.argmin(distances, axis=1)
     return np.where(distances[np.arange(len(rows)), nearest] < 1, nearest, -1)
 
@@ -68,11 +72,11 @@ def admitted(
     """New peaks among the ends of ascents, highest first, and starts that push off from saddles met on the way."""
     new: list[Peak] = []
     pushed: list[np.ndarray] = []
-    is_home = home_of(ends.position, peaks) >= 0
+    is_home = home_of(ends.position, ends.log_density, peaks) >= 0
     for i in np.argsort(-np.where(np.isfinite(ends.log_density), ends.log_density, -np.inf), kind="stable"):
         if len(peaks) + len(new) >= most or not np.isfinite(ends.log_density[i]):
             break
-        if is_home[i] or home_of(ends.position[[i]], new)[0] >= 0:
+        if is_home[i] or home_of(ends.position[[i]], ends.log_density[[i]], new)[0] >= 0:
             continue
         curvature = curvature_at(evaluate, ends.position[[i]], deviations=guessed_deviations(ends, peaks))
         if not curvature.is_usable[0]:
