@@ -62,7 +62,7 @@ def share_elsewhere(search: Search, starts: np.ndarray) -> float:
     known, groups = len(search.peaks), set(search.group)
     ends = search.ascended(starts)
     search.admit(ends, "look")
-    home = home_of(ends.position, search.peaks)
+    home = home_of(ends.position, ends.log_density, search.peaks)
     home = home[home >= 0]
     is_new = np.array([search.group[place] not in groups for place in home])
     assert len(search.peaks) >= known

@@ -122,14 +122,14 @@ TABLE = [
     case(
         "-inf wherever the base draws",
         lambda: of(lambda p: jnp.where(p["scale"] > 50, log_density(p), -jnp.inf), {**START, "scale": 60.0}),
-        "log density is -inf at all 2048 draws of the base",
+        "log density is -inf at all 4096 draws of the base",
         "Give a base that covers it",
     ),
     case(
         "NaN where the base draws",
         lambda: of(lambda p: log_density(p) + 0 * jnp.log(1.5 - p["scale"])),
         "is nan at",
-        "of 2048 draws of the base, first at scale = ",
+        "of 4096 draws of the base, first at scale = ",
         "return -inf off the support",
     ),
     # the base

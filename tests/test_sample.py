@@ -67,8 +67,11 @@ def test_bimodal_finds_both_modes(bimodal_result):
 def test_untempered_finds_one_mode_and_its_verdict_says_so():
     problem = bimodal()
     result = tc.sample(problem.target, base=problem.base, method=tc.Untempered(), seed=0, **FIXED, search=False)
-    in_left = result.draws.position[..., 0] < 0
-    assert np.all(in_left.all(axis=1) | (~in_left).all(axis=1))  # no chain crosses
+    position = result.draws.position[..., 0]
+    has_been_left, has_been_right = (position < -4).any(axis=1), (position > 4).any(axis=1)
+    assert not np.any(has_been_left & has_been_right)  # no chain crosses
+    assert has_been_left.any()
+    assert has_been_right.any()
     assert result.log_evidence is None
     assert result.verdict == "failed"
 
@@ -143,11 +146,11 @@ def test_target_error_stops_when_reached_and_looks_at_doublings_only():
 
 
 def test_without_a_length_a_run_ends_at_an_error_of_a_twentieth():
-    """The prior of a beta-binomial is far from its posterior: a thousand draws are not enough, and it goes on."""
+    """The prior of a beta-binomial is far from its posterior: the first draws are not enough, and it goes on."""
     problem = PROBLEMS["beta-binomial"]()
     result = tc.sample(problem.target, base=problem.base, seed=3, **QUIET, search=False)
     assert result.log_evidence.standard_error <= 0.05
-    assert result.draws.log_ratio.shape[1] in {1000 * 2**k for k in range(1, 5)}
+    assert result.draws.log_ratio.shape[1] in {128 * 2**k for k in range(1, 8)}
     assert abs(result.log_evidence.z_score(problem.log_evidence)) < 4
 
 

@@ -200,8 +200,9 @@ class ModeTable(NamedTuple):
 
     @property
     def arrived(self) -> float:
-        """Share of ascents that ended at an optimum."""
-        return 1 - self.search.num_lost / max(self.search.num_ascents, 1)
+        """Share of ascents that ended at an optimum, of a target that has none; of others they may be cut short."""
+        has_optimum = any(found not in ("path", "variational fit") for found in self.found_by)
+        return 1.0 if has_optimum else 1 - self.search.num_lost / max(self.search.num_ascents, 1)
 
 
 @dataclass(frozen=True)

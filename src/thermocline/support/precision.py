@@ -27,7 +27,7 @@ def cast(tree: Any, precision: str) -> Any:
         array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
         if jnp.issubdtype(array.dtype, jnp.inexact) and array.dtype != precision:
             array = np.asarray(array).astype(precision)  # on the host: nothing to compile
-        return jax.device_put(array)
+        return array if isinstance(array, jax.Array) else jax.device_put(np.array(array))  # JAX remembers the original
 
     return jax.tree.map(cast_leaf, tree)
 
