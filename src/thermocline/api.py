@@ -14,6 +14,7 @@ from thermocline.api_many import extend_many
 from thermocline.auto.black_box import find_base
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
+from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Blocks, Paths
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.drawn import Chunk, Drawn
@@ -70,7 +71,7 @@ def sample(
             f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
         )
     check_method(chosen)
-    lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error)
+    lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error, is_sound)
     check_options(seed, lengths, target_error, chunk_size)
     if checkpoint is not None:
         check_folder(checkpoint)

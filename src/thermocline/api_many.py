@@ -14,6 +14,7 @@ import numpy as np
 from thermocline.auto.black_box import find_base
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
+from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint, check_folder
 from thermocline.engine.explore import Lengths, explore_batch, go_on
@@ -74,7 +75,7 @@ def sample_many(
     check_method(chosen)
     _check_sized(chosen)
     fixed = NUM_DRAWS if num_draws is None and target_error is None else num_draws
-    lengths = lengths_of(chosen, num_chains, num_warmup, fixed, target_error)
+    lengths = lengths_of(chosen, num_chains, num_warmup, fixed, target_error, is_sound)
     check_options(seed, lengths, target_error, chunk_size)
     number, size = num_targets(data), group_size_for(group_size)
     if checkpoint is not None:

@@ -51,8 +51,8 @@ class BaseDraws(NamedTuple):
 
     position: np.ndarray
     log_ratio: np.ndarray
-    mean: np.ndarray | None
-    variance: np.ndarray | None
+    mean: np.ndarray | None = None
+    variance: np.ndarray | None = None
 
 
 class WeightedDraws(NamedTuple):

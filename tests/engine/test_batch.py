@@ -14,6 +14,7 @@ import pytest
 import thermocline as tc
 from tests.engine.test_loop import python
 from tests.test_sample_many import TARGET, assert_same, data_of, encoder, run
+from thermocline.checks.stopping import is_sound
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch
 from thermocline.engine.given import paths_from
@@ -84,7 +85,7 @@ def explored(places, seeds, *, runner=in_process, size=4, method=None):
         target = replace(TARGET, initial_position=to_numpy(TARGET.initial_position))
         paths = paths_from(encoder, target, data, size, "float64")
         chosen = tc.GibbsTempering() if method is None else method
-        lengths, pace = lengths_of(chosen, 4, 40, 30, None), Pace(size, 64)
+        lengths, pace = lengths_of(chosen, 4, 40, 30, None, is_sound), Pace(size, 64)
         return explore_batch(
             3, np.asarray(seeds, np.uint32), paths, chosen, lengths, pace, Silent(), lambda paths: None, runner=runner
         )

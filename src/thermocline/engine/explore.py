@@ -11,7 +11,7 @@ from thermocline.bases import NormalisedDensity
 from thermocline.engine.batch import Batch, Blocks, Paths, at
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, Outcomes, run
-from thermocline.engine.plan import Lengths, MorePlan, Pace, RunPlan
+from thermocline.engine.plan import Lengths, Look, MorePlan, Pace, RunPlan
 from thermocline.engine.prepare import (
     NUM_BASE_DRAWS,
     Prepared,
@@ -165,8 +165,13 @@ class Walk(NamedTuple):
             assert is_accurate is not None, "only a rule is asked"
             law, zeta = at(tuning.law, target), float(log_zeta[target])
             states = None if law is None else states_of(law, self.prepared.log_ratio[target], draws)
-            log_evidence = log_evidence_of(states, draws, zeta, log_support(support[target]))
-            return is_accurate(log_evidence, zeta, draws, states)
+            inside = log_support(support[target])
+            log_evidence = log_evidence_of(states, draws, zeta, inside)
+            log_ratio, positions = self.prepared.log_ratio[target], self.prepared.positions
+            base = BaseDraws(np.zeros((log_ratio.size, 0)), log_ratio)
+            if positions is not None:
+                base = BaseDraws(positions[target], log_ratio, *moments_of(self.prepared.paths.path.base))
+            return is_accurate(Look(log_evidence, zeta, inside, draws, states, base, law is not None))
 
         has_rule = is_accurate is not None
         most_draws = lengths.most_draws if has_rule else lengths.num_draws

@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.convergence import APPRECIABLE, kish_share, num_effective, returns, tours
-from thermocline.estimators.stages import has_stages
-from thermocline.estimators.two_state_answers import agreement
+from thermocline.estimators.convergence import kish_share
 from thermocline.estimators.two_states import TwoStates
-from thermocline.methods import Method, Temperatures
+from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
-from thermocline.records import Draws, Estimate
+from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.budget import Budget
 from thermocline.support.errors import ThermoclineError
 
@@ -27,10 +25,6 @@ TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is
 FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
 WARMUP_A_DRAW = 32  # steps for which one effective draw of the base stands: what it knows need not be learned
 MOST_DRAWS = 2**14  # a chain, for such a run
-FEWEST_EFFECTIVE = 200  # draws of all chains, before a stopping rule may end a run
-FEWEST_RETURNS = 40  # before a stopping rule may end a run
-MANY_TOURS, FEWEST_TOURS = 100, 5  # likewise, where the base is thin; the latter for a run of a fair length
-FAIR_LENGTH = 4000  # draws a chain
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
 
@@ -155,6 +149,18 @@ def warmup_rounds(num_warmup: int) -> list[int]:
     return lengths
 
 
+class Look(NamedTuple):
+    """What a stopping rule sees of one target at the end of a round."""
+
+    log_evidence: Estimate
+    log_zeta: float
+    log_support: Estimate
+    draws: Draws
+    states: TwoStates | None  # both states, where there are two
+    base: BaseDraws
+    has_law: bool  # beta is drawn along with x
+
+
 class Lengths(NamedTuple):
     """How many chains, how long, and the rule that may end sampling early."""
 
@@ -163,7 +169,7 @@ class Lengths(NamedTuple):
     num_draws: int
     most_draws: int
     target_error: float | None = None  # of log Z, by which sampling may end early
-    is_accurate: Callable[[Estimate, float, Draws, TwoStates | None], bool] | None = None  # of log Z and log zeta
+    is_accurate: "Callable[[Look], bool] | None" = None
 
     def warmed(self, log_ratio: np.ndarray) -> "Lengths":
         """With a warm-up that is the shorter the more of the base's own draws count: metric and law are known then."""
@@ -184,26 +190,33 @@ class Lengths(NamedTuple):
         share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (num_warmup + self.num_draws)))
         num_warmup, num_draws = max(int(share * num_warmup), 1), max(int(share * self.num_draws), 4)
 
-        def has_to_end(log_evidence: Estimate, log_zeta: float, draws: Draws, states: TwoStates | None) -> bool:
+        def has_to_end(look: Look) -> bool:
             """Accurate, or as many draws again cost more than is left."""
-            again = int(draws.num_gradients.sum())
-            spent = again * (1 + num_warmup / draws.log_ratio.shape[1])
-            return is_accurate(log_evidence, log_zeta, draws, states) or min(budget.left(rate), begun - spent) < again
+            again = int(look.draws.num_gradients.sum())
+            spent = again * (1 + num_warmup / look.draws.log_ratio.shape[1])
+            return is_accurate(look) or min(budget.left(rate), begun - spent) < again
 
         return self._replace(num_warmup=num_warmup, num_draws=num_draws, is_accurate=has_to_end)
 
 
 def lengths_of(
-    method: Method, num_chains: int, num_warmup: int | None, num_draws: int | None, target_error: float | None
+    method: Method,
+    num_chains: int,
+    num_warmup: int | None,
+    num_draws: int | None,
+    target_error: float | None,
+    is_sound: Callable[[float, Look], bool],
 ) -> Lengths:
-    """Draws a chain, or a rule that ends the run; a method without evidence has no error to stop by."""
+    """Draws a chain, or a rule that ends the run; a method without evidence has no error to stop by.
+
+    `is_sound` says whether an error, once it is as small as wanted, can be believed.
+    """
     if target_error is not None and not method.has_evidence:
         raise ThermoclineError("target_error is of the log evidence, which this method cannot give; set num_draws.")
     if method.has_evidence and num_draws is None and target_error is None:
         target_error = TARGET_ERROR
     first = method.first_draws if num_draws is None else num_draws
-    needs_returns = method.temperatures is Temperatures.LAW
-    rule = None if target_error is None else partial(is_accurate, target_error, needs_returns)
+    rule = None if target_error is None else partial(is_accurate, target_error, is_sound)
     return Lengths(num_chains, num_warmup, first, MOST_DRAWS, target_error, rule)
 
 
@@ -223,30 +236,6 @@ def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk
         raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
 
 
-def is_accurate(
-    target_error: float,
-    needs_returns: bool,
-    log_evidence: Estimate,
-    log_zeta: float,
-    draws: Draws,
-    states: TwoStates | None,
-) -> bool:
-    """The stopping rule: an error below the wanted one, resting on enough returns and tours to be known.
-
-    Where the weights of the base's own draws have a variance, chains must agree with them; and where these alone reach
-    the wanted error, no more is asked. Elsewhere the longest tours hold most of the weight: a short run that has met
-    none of them has a small error and is low (docs/choosing.md).
-    """
-    if log_evidence.standard_error > target_error or (needs_returns and num_effective(draws) < FEWEST_EFFECTIVE):
-        return False
-    if states is not None:
-        both = agreement(states)
-        if both.is_trusted:
-            return both.do_agree and (
-                both.base_alone.standard_error <= target_error or returns(draws) >= FEWEST_RETURNS
-            )
-    if (needs_returns or has_stages(draws)) and returns(draws) < FEWEST_RETURNS:
-        return False
-    share, number = tours(draws, log_evidence.value - log_zeta) if needs_returns else (0.0, 0.0)
-    is_fair = draws.log_ratio.shape[1] >= FAIR_LENGTH and number >= FEWEST_TOURS
-    return share < APPRECIABLE or number >= MANY_TOURS or is_fair
+def is_accurate(target_error: float, is_sound: Callable[[float, Look], bool], look: Look) -> bool:
+    """The stopping rule: an error below the wanted one that can be believed."""
+    return look.log_evidence.standard_error <= target_error and is_sound(target_error, look)

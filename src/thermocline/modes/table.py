@@ -29,6 +29,8 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
     label, largest = modes.labels(rows), log_weight.max()
     weight = np.exp(log_weight - (largest if np.isfinite(largest) else 0.0))
     by_mode = [_log_mean(weight * (label == i)) for i in range(number)]
+    laplace = [group[0].log_mass if len(group) == 1 else -np.inf for group in members]
+    owns_nothing = np.isin(np.arange(number), modes.owner) & (np.bincount(label[label >= 0], minlength=number) == 0)
     total, total_error = _log_mean(weight)
     return ModeTable(
         fits=Mixture.of(mixture.students(evaluate.target.initial_position), mixture.log_weight),
@@ -37,7 +39,7 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
         log_density=np.array([peak.log_density for peak in peaks]),
         log_mass=np.array([value for value, _ in by_mode]) + largest,
         log_mass_error=np.array([error for _, error in by_mode]),
-        log_laplace=np.array([group[0].log_mass if len(group) == 1 else -np.inf for group in members]),
+        log_laplace=np.where(owns_nothing, -np.inf, laplace),  # others explain all that its own component draws
         log_total=float(total + largest),
         log_total_error=float(total_error),
         found_by=tuple(peak.found_by for peak in peaks),
