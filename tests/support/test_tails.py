@@ -21,8 +21,3 @@ def test_quantiles(probability):
     np.testing.assert_allclose(
         tails.student_quantile(probability, DOFS), stats.t.ppf(probability, DOFS), rtol=1e-8, atol=1e-12
     )
-
-
-def test_kurtosis():
-    values = np.random.default_rng(0).exponential(size=200)
-    assert tails.excess_kurtosis(values) == pytest.approx(stats.kurtosis(values), rel=1e-12)

@@ -14,6 +14,7 @@ from thermocline.records import Draws, Estimate, Mode, ModeTable
 from thermocline.support.flat import ravelled
 
 NUM_IMPORTANCE = 8192  # draws of the local fits, for the masses
+COVERED = 2.0  # nats of the target's density over that of the fits, up to which draws of these tell a mode's mass
 LEAST_SHARE = 0.5  # of these draws, that is shared evenly among modes
 
 
@@ -29,17 +30,18 @@ def mode_masses(generator: np.random.Generator, evaluate: Evaluator, modes: Loca
     label, largest = modes.labels(rows), log_weight.max()
     weight = np.exp(log_weight - (largest if np.isfinite(largest) else 0.0))
     by_mode = [_log_mean(weight * (label == i)) for i in range(number)]
-    laplace = [group[0].log_mass if len(group) == 1 else -np.inf for group in members]
-    owns_nothing = np.isin(np.arange(number), modes.owner) & (np.bincount(label[label >= 0], minlength=number) == 0)
     total, total_error = _log_mean(weight)
+    location, heights = (np.array([getattr(peak, name) for peak in peaks]) for name in ("highest", "log_density"))
+    excess = heights - total - largest - even.log_density_of_rows(location)  # of the target over what was drawn from
+    laplace = [group[0].log_mass if len(group) == 1 else -np.inf for group in members]
     return ModeTable(
         fits=Mixture.of(mixture.students(evaluate.target.initial_position), mixture.log_weight),
         owner=modes.owner,
-        location=np.array([peak.highest for peak in peaks]),
-        log_density=np.array([peak.log_density for peak in peaks]),
+        location=location,
+        log_density=heights,
         log_mass=np.array([value for value, _ in by_mode]) + largest,
         log_mass_error=np.array([error for _, error in by_mode]),
-        log_laplace=np.where(owns_nothing, -np.inf, laplace),  # others explain all that its own component draws
+        log_laplace=np.where(excess < COVERED, -np.inf, laplace),
         log_total=float(total + largest),
         log_total_error=float(total_error),
         found_by=tuple(peak.found_by for peak in peaks),

@@ -31,9 +31,3 @@ def student_quantile(probability: Any, dof: Any) -> Any:
 def fisher_tail(value: float, first_dof: float, second_dof: float) -> float:
     """P(F > value) for Fisher's F."""
     return float(special.fdtrc(first_dof, second_dof, value))
-
-
-def excess_kurtosis(values: np.ndarray) -> float:
-    """Fourth central moment over the squared variance, less the 3 of a Gaussian."""
-    centred = values - values.mean()
-    return float(np.mean(centred**4) / np.mean(centred**2) ** 2 - 3)
