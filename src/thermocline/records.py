@@ -80,6 +80,12 @@ class Estimate:
     standard_error: Any
     dof: Any
 
+    @property
+    def status(self) -> str:
+        """"ok", or "unknown" where the error cannot be known: no degrees of freedom, or not a number."""
+        known = (np.asarray(self.dof) > 0) & np.isfinite(self.standard_error)
+        return "ok" if np.all(known) else "unknown"
+
     def interval(self, probability: float = 0.95) -> tuple[Any, Any]:
         """The central confidence interval of the t law."""
         reach = student_quantile(0.5 + probability / 2, np.maximum(self.dof, 1)) * self.standard_error

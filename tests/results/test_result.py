@@ -11,6 +11,7 @@ import thermocline as tc
 from tests import problems
 from thermocline.records import Draws
 from thermocline.results.result import systematic_resample
+from thermocline.results.weighing import Weighing
 
 EXACT = stats.beta(2 + 50, 5 + 50)
 LIMIT = 4  # standard errors
@@ -192,3 +193,14 @@ def test_untempered_result_survives_saving(untempered, tmp_path):
     assert loaded.log_evidence is None
     assert loaded.verdict == untempered.verdict
     assert loaded.summary() == untempered.summary()
+
+
+def test_an_expectation_without_variance_has_no_known_error():
+    """The mean of a Cauchy does not exist; that of a bounded function of it, and of a Gaussian, do."""
+    generator = np.random.default_rng(0)
+    weighing = Weighing(None, np.zeros((4, 2000)), None)
+    nothing, cauchy = np.zeros((1, 0)), generator.standard_cauchy(size=(4, 2000))
+    assert weighing.mean((nothing, cauchy)).status == "unknown"
+    assert weighing.mean((nothing, np.tanh(cauchy))).status == "ok"
+    assert weighing.mean((nothing, generator.normal(size=(4, 2000)))).status == "ok"
+    assert weighing.mean((nothing, np.ones((4, 2000)))).status == "ok"

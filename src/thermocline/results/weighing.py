@@ -10,8 +10,8 @@ import numpy as np
 from thermocline.estimators import chains
 from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches
-from thermocline.estimators.convergence import effective_size, pseudo_values, r_hat
-from thermocline.estimators.two_states import Pair, TwoStates
+from thermocline.estimators.convergence import effective_size, pareto_k, pseudo_values, r_hat
+from thermocline.estimators.two_states import Pair, TwoStates, pooled
 from thermocline.paths import Law
 from thermocline.paths.laws import log_prior_at
 from thermocline.records import Estimate
@@ -37,7 +37,16 @@ class Weighing(NamedTuple):
     batches: Batches | None
 
     def mean(self, values: Pair) -> Estimate:
-        return self._asked(chains.expectation, together.expectation, values)
+        """Of no degrees of freedom where the draws' contributions have no variance, as those of a Cauchy's mean."""
+        found = self._asked(chains.expectation, together.expectation, values)
+        if self.states is None:
+            log_weight, offset = self.log_weight.ravel(), values[1].ravel() - found.value
+        else:
+            log_weight, offset = pooled(self.states.log_weight_target), pooled(values) - found.value
+        with np.errstate(divide="ignore"):
+            contribution = log_weight + np.log(np.abs(offset))
+        is_known = not np.isfinite(contribution).any() or pareto_k(contribution) < together.FINITE_VARIANCE
+        return found if is_known else Estimate(found.value, found.standard_error, 0.0)
 
     def quantile(self, values: Pair, probability: float) -> Estimate:
         return self._asked(chains.quantile, together.quantile, values, probability)
