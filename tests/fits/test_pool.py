@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from thermocline.fits.pool import Pool, effective_share
+from thermocline.estimators.convergence import kish_share
+from thermocline.fits.pool import Pool
 
 TRUTH = 2.5  # log Z of exp(2.5) N(1, 0.5²)
 
@@ -41,6 +42,6 @@ def test_a_density_that_misses_mass_has_a_small_share_though_its_own_draws_look_
 
 
 def test_effective_shares():
-    assert effective_share(np.zeros(10)) == 1.0
-    assert effective_share(np.array([0.0, -np.inf, -np.inf, -np.inf]) + 700) == 0.25
-    assert effective_share(np.full(3, -np.inf)) == 0.0
+    assert kish_share(np.zeros(10)) == 1.0
+    assert kish_share(np.array([0.0, -np.inf, -np.inf, -np.inf]) + 700) == 0.25
+    assert kish_share(np.full(3, -np.inf)) == 0.0

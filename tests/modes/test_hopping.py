@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import thermocline as tc
+from thermocline.estimators.convergence import kish_share
 from thermocline.evaluator import Evaluator
 from thermocline.fits.lbfgs import Optima, maximise
-from thermocline.fits.pool import Pool, effective_share
+from thermocline.fits.pool import Pool
 from thermocline.modes.hopping import chances, distinct, hop
 
 GENERATOR = np.random.default_rng(3)
@@ -34,7 +35,7 @@ def test_hops_complete_what_a_few_starts_begin():
     np.testing.assert_allclose(found.covariance, np.eye(6), atol=1e-3)
     pool, log_weight = Pool.empty(6).drawn(np.random.default_rng(0), target, found.base(np.zeros(6)), 4096)
     truth = np.logaddexp.reduce(LOG_MASSES) + 3 * np.log(2 * np.pi)
-    share = effective_share(log_weight)
+    share = kish_share(log_weight)
     assert abs(pool.log_evidence - truth) < 4 / np.sqrt(4096 * share)
     assert share > 0.8
 

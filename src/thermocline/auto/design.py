@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.estimators.convergence import pareto_k
+from thermocline.estimators.convergence import kish_share
 from thermocline.evaluator import Evaluator
 from thermocline.fits.fisher import fisher_fit
-from thermocline.fits.pool import Pool, effective_share
+from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.modes.find import Search
-from thermocline.modes.peaks import Peak
+from thermocline.modes.peaks import Peak, massive
 
 NUM_DRAWS = 2048  # of a round
 MOST_ROUNDS = 12
@@ -33,23 +33,16 @@ EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
-HEAVIEST = 0.5  # Pareto's k, up to which weights have a variance
 
 
 @dataclass(frozen=True)
 class Design:
-    """A mixture, the effective share of its draws (its own, and by the pool), log Z with its error, and Pareto's k."""
+    """A mixture, the effective share of its draws (its own, and by the pool), and log Z with its error."""
 
     mixture: StudentMixture
     share: float
     log_evidence: float
     log_evidence_error: float
-    tail: float = np.inf  # of the weights
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether its weights have a variance, or the share of its draws says nothing."""
-        return self.tail < HEAVIEST
 
     @property
     def work(self) -> float:
@@ -59,7 +52,7 @@ class Design:
 
 def first_mixture(peaks: list[Peak], degrees: float = FIRST_DEGREES) -> StudentMixture:
     """A component for each mode, the heavier tailed the wider, with weights by mass that are evened a little."""
-    chosen = sorted(peaks, key=lambda peak: -peak.log_mass)[:MOST_COMPONENTS]
+    chosen = massive(peaks)[:MOST_COMPONENTS]
     masses = np.array([peak.log_mass for peak in chosen])
     log_weights = np.logaddexp(masses - np.logaddexp.reduce(masses), np.log(EVENNESS / len(chosen)))
     wider = 1 + EXTRA_WIDTH * FIRST_DEGREES / degrees / np.sqrt(len(chosen[0].location))
@@ -104,7 +97,7 @@ class Designer:
 
     def smoothed(self) -> list[Peak]:
         """The heaviest modes with shapes from slopes at draws about them; the others as they are."""
-        peaks = sorted(self.search.peaks, key=lambda peak: -peak.log_mass)
+        peaks = massive(self.search.peaks)
         fits = [
             fisher_fit(self.generator, self.evaluate, peak.location, peak.root, NUM_FISHER)
             for peak in peaks[:MOST_SMOOTHED]
@@ -117,7 +110,7 @@ class Designer:
         best, idle = (0.0, mixture), 0
         for _ in range(most):
             proposal = with_broad(mixture)
-            share = effective_share(self.draw(proposal))
+            share = kish_share(self.draw(proposal))
             if np.isfinite(self.pool.log_weight).any():
                 share = min(share, self.pool.share_of(proposal.log_density_of_rows(self.pool.position)))
             idle = 0 if share > GAIN * best[0] else idle + 1
@@ -147,7 +140,7 @@ class Designer:
     def judged(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> Design:
         """By fresh draws, which join the pool for later."""
         log_weight = self.draw(mixture, number)
-        own = effective_share(log_weight)
+        own = kish_share(log_weight)
         if own == 0:
             return Design(mixture, 0.0, self.pool.log_evidence, np.inf)
         log_evidence = float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight)))
@@ -155,12 +148,12 @@ class Designer:
         seen = self.pool.share_of(mixture.log_density_of_rows(self.pool.position))
         has_missed = self.pool.log_evidence - log_evidence > MISSED * error
         log_evidence = self.pool.log_evidence if has_missed else log_evidence
-        return Design(mixture, min(own, seen), log_evidence, error, pareto_k(log_weight))
+        return Design(mixture, min(own, seen), log_evidence, error)
 
     def candidates(self, mixture: StudentMixture) -> list[StudentMixture]:
         """With the broad component, without it, or a single one where there is a single mode."""
         candidates = [with_broad(mixture), mixture]
-        if len(self.search.peaks) == 1 and mixture.size > 1:
+        if len(massive(self.search.peaks)) == 1 and mixture.size > 1:
             mean, root = mixture.moments()
             single = StudentMixture.of([mean], [root], FIRST_DEGREES, [0.0])
             candidates.append(em_fit_student(single, self.pool.position, self.pool.weight))

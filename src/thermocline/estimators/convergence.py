@@ -90,15 +90,6 @@ def kish_share(log_weight: np.ndarray) -> float:
     return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)
 
 
-def num_effective(draws: Draws) -> float:
-    """Independent draws that those of all chains count for, by the log ratio."""
-    finite = draws.log_ratio[np.isfinite(draws.log_ratio)]
-    if not finite.size:
-        return 0.0
-    values = np.where(np.isfinite(draws.log_ratio), draws.log_ratio, finite.min())
-    return effective_size(values, np.zeros_like(values))
-
-
 def returns(draws: Draws) -> float:
     """Independent returns to the base: accepted jumps, in expectation, of a method that jumps, else round trips."""
     jumps = float(draws.jump_acceptance.sum())

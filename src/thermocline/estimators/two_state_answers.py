@@ -17,7 +17,6 @@ from thermocline.support import special
 
 NO_CHAINS = np.zeros((1, 0))  # no draw of theirs
 FINITE_VARIANCE = 0.5  # of Pareto's k
-MOST_ERRORS = 3.0  # joint ones, between base and chains that agree
 ROUNDING = 1e-6  # nats: no error is less, for of a base equal to the target only rounding differs
 
 
@@ -33,10 +32,6 @@ class Agreement(NamedTuple):
     def is_trusted(self) -> bool:
         """Whether the weights of the base's draws have a variance, so that its own error says something."""
         return self.pareto_k < FINITE_VARIANCE
-
-    @property
-    def do_agree(self) -> bool:
-        return abs(self.difference.value) <= MOST_ERRORS * self.difference.standard_error
 
 
 def log_evidence(states: TwoStates) -> Estimate:

@@ -82,12 +82,3 @@ class Pool(NamedTuple):
     @property
     def num_effective(self) -> float:
         return float(1 / np.sum(self.weight**2)) if np.isfinite(self.log_weight).any() else 0.0
-
-
-def effective_share(log_weight: np.ndarray) -> float:
-    """Kish's effective number of weights, as a share of them; none where all are nothing."""
-    largest = log_weight.max(initial=-np.inf)
-    if not np.isfinite(largest):
-        return 0.0
-    weight = np.exp(log_weight - largest)
-    return float(weight.sum() ** 2 / np.sum(weight**2) / weight.size)

@@ -10,7 +10,7 @@ from thermocline.fits.fisher import fisher_fit
 from thermocline.fits.lbfgs import Ending, Optima, maximise
 from thermocline.fits.pathfinder import PathFit, best_along, best_of
 from thermocline.modes.looks import EXPLAINED, explained, look
-from thermocline.modes.peaks import Peak, admitted, home_of, peak_of
+from thermocline.modes.peaks import Peak, admitted, home_of, massive, peak_of
 from thermocline.records import SearchRecord
 
 FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
@@ -237,7 +237,8 @@ class Search:
                 self.peaks[place] = peak._replace(highest=rows[row], log_density=float(values[row]))
 
     def found(self) -> Found:
-        volumes = [peak.log_volume for peak in self.peaks]
+        peaks = massive(self.peaks)  # the first, as these are in order
+        volumes = [peak.log_volume for peak in peaks]
         record = SearchRecord(
             self.num_looks,
             self.num_ascents,
@@ -248,5 +249,6 @@ class Search:
             float(np.ptp(volumes)) if volumes else 0.0,
             self.cut_short_by,
         )
-        numbers = {group: number for number, group in enumerate(dict.fromkeys(self.group))}
-        return Found(self.peaks, self.counts, np.array([numbers[group] for group in self.group], int), record)
+        groups = self.group[: len(peaks)]
+        numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+        return Found(peaks, self.counts[: len(peaks)], np.array([numbers[group] for group in groups], int), record)

@@ -9,6 +9,7 @@ from thermocline.fits.curvature import Curvature, are_optima, curvature_at
 from thermocline.fits.lbfgs import Optima
 
 SAME = 0.3  # deviations, and as many times the fourth root of the dimension, between ends that are one optimum
+NOTHING = 50.0  # nats below the heaviest, by Laplace's formula, which may be off by some
 HIGHER = 0.5  # nats above an optimum, of an end that is another
 BENT_UP = 0.05  # curvature, in units of its own size, at which an end is a saddle
 PUSHES = np.array([-3.0, -1.0, 1.0, 3.0])  # deviations along the worst direction of a saddle
@@ -45,6 +46,12 @@ def peak_of(location: np.ndarray, log_density: float, root: np.ndarray, found_by
     log_volume = float(np.linalg.slogdet(root)[1] + 0.5 * len(location) * np.log(2 * np.pi))
     height = float(log_density)
     return Peak(location, height, root, np.linalg.inv(root), log_volume, height + log_volume, location, found_by)
+
+
+def massive(peaks: list[Peak]) -> list[Peak]:
+    """The heaviest first, without those that are nothing beside it: optima of a far plain, of no mass at any error."""
+    peaks = sorted(peaks, key=lambda peak: -peak.log_mass)
+    return [peak for peak in peaks if peak.log_mass > peaks[0].log_mass - NOTHING]
 
 
 def home_of(rows: np.ndarray, log_density: np.ndarray, peaks: list[Peak]) -> np.ndarray:
