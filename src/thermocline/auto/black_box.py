@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.auto.design import Designer
 from thermocline.auto.many_modes import fit_many_modes
-from thermocline.auto.pilots import pilot
+from thermocline.auto.pilots import ROOM, pilot
 from thermocline.bases import BaseFit, sampled_rows
 from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator, checked_evaluator
@@ -67,7 +67,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
         search.cut_short_by = str(limit)
     search.raised(designer.pool.position, designer.pool.log_target)
     design, found = designer.best, search.found()
-    base = design.mixture.base(evaluate.target.initial_position)
+    base = design.mixture.base(evaluate.target.initial_position, room=ROOM if num_pilots else 1)
     counted = f"{num_pilots} pilots; {design.share:.0%} of the base's own draws count."
     modes: LocalModes = local_modes(found, design.mixture)
     return BaseFit(base, design.log_evidence, evaluate.num_rows, modes=modes, notes=(told(found), counted))

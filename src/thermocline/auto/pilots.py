@@ -18,6 +18,7 @@ LENGTHS = Lengths(num_chains=16, num_warmup=WARMUP, num_draws=300, most_draws=30
 CORRELATED = 0.1  # independent draws for which one of a chain counts
 NUM_ASCENTS = 32  # from draws of the chains
 NUM_CLUSTERS = 15  # components laid along a shape
+ROOM = 16  # for components, of the bases of all pilots and of the run after them
 NUM_ROUNDS = 4  # of drawing and fitting, after each pilot
 NUM_RESAMPLED = 4096
 
@@ -27,7 +28,7 @@ def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> Non
     evaluate, design = designer.evaluate, designer.best
     evaluate.budget.check(LENGTHS.num_chains * (WARMUP + LENGTHS.num_draws), evaluate.rate)
     reporter.phase("pilot", None)
-    base = cast(design.mixture.base(evaluate.target.initial_position), evaluate.precision)
+    base = cast(design.mixture.base(evaluate.target.initial_position, room=ROOM), evaluate.precision)
     method = GibbsTempering()
     explored = explore(
         seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter, number=number

@@ -91,9 +91,14 @@ class StudentMixture(NamedTuple):
         between = np.sqrt(weight) * (self.mean - mean).T
         return mean, triangular(np.hstack([within, between]))
 
-    def base(self, like: Any) -> Mixture | StudentT | Gaussian:
-        """As a base on PyTrees like this one: of Gaussians if all are; a single component is no mixture."""
+    def base(self, like: Any, *, room: int = 1) -> Mixture | StudentT | Gaussian:
+        """As a base on PyTrees like this one: of Gaussians if all are; a single component is no mixture.
+
+        With `room` for more it is one of Student's t whatever it holds, so that runs from several share a program.
+        """
         each = self.students(like)
+        if room > 1:
+            return Mixture.of(each, self.log_weight, at_least=room)
         if np.isinf(self.degrees).all():
             each = [Gaussian(one.mean, one.scale_tril).prepared() for one in each]
         return each[0] if len(each) == 1 else Mixture.of(each, self.log_weight)
