@@ -165,3 +165,44 @@ def test_known_modes_and_draws_of_a_prior_join():
     assert told.num_modes == 2
     prior = tc.Gaussian.diagonal(np.full(2, 3e6), 2.0)
     assert search_of(tc.Target(needle, np.zeros(2), prior=prior)).num_modes == 2
+
+
+def spike_on_slab(x):
+    """Four fifths of a wide Gaussian, and a spike, a thirtieth as wide, half a deviation from its middle."""
+    slab = jnp.log(0.8) + jnp.sum(norm.logpdf(x))
+    return jnp.logaddexp(slab, jnp.log(0.2) + jnp.sum(norm.logpdf(x, jnp.array([0.5, 0.1]), 0.03)))
+
+
+def test_a_spike_is_not_the_slab_that_it_stands_on():
+    found = search_of(tc.Target(spike_on_slab, np.array([3.0, -2.0])))
+    assert found.num_modes == 2
+    np.testing.assert_allclose(np.sort([peak.log_mass for peak in found.peaks]), np.log([0.2, 0.8]), atol=0.2)
+
+
+@pytest.mark.parametrize("dimension", [3, 7])
+def test_a_shell_is_one_mode_in_any_dimension(dimension):
+    def log_density(x):
+        return -0.5 * ((jnp.sqrt(jnp.sum(x**2) + 1e-12) - 20.0) / 1.0) ** 2
+
+    assert search_of(tc.Target(log_density, np.full(dimension, 3.0))).num_modes == 1
+
+
+def test_equal_modes_are_two_however_near():
+    """Of one height, with a dip of a tenth of a nat between: ascents from halfway end at either."""
+
+    def log_density(x):
+        return jnp.logaddexp(jnp.sum(norm.logpdf(x, 1.2)), jnp.sum(norm.logpdf(x, -1.2)))
+
+    assert search_of(tc.Target(log_density, np.array([0.5, 0.7]))).num_modes == 2
+
+
+def test_optima_of_no_mass_are_not_listed():
+    """A hill far below: 200 nats down, an optimum like any other, and nothing of the target."""
+
+    def log_density(x):
+        return jnp.logaddexp(jnp.sum(norm.logpdf(x)), -200 + jnp.sum(norm.logpdf(x, 60.0, 3.0)))
+
+    target = tc.Target(log_density, np.ones(2), known_modes=[np.full(2, 60.0)])
+    search = searched(Evaluator(target), 0, np.ones((1, 2)), Silent())
+    assert len(search.peaks) == 2
+    assert search.found().num_modes == 1

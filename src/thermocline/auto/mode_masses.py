@@ -19,6 +19,7 @@ from thermocline.records import ModeTable
 NUM_STARTS = 16  # draws of a given base from which ascents start
 NUM_ASCENTS = 64  # from draws of the chains
 NUM_FITTED = 2048  # draws of the chains to which the fits are drawn
+NEW_SHARE = 0.05  # of the weight, for each mode that chains have found
 NUM_FAR = 1024  # draws from which the tail is looked at
 MASSES, AGAIN = 0xCE45, 0xA6A1  # streams of random numbers
 
@@ -63,7 +64,8 @@ def measured(
     search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), reporter, modes.found)
     search.admit(search.ascended(resampled(explored, seed, evaluate.sized(NUM_ASCENTS))), "chains")
     new = [peak for peak in search.peaks if not any(peak is old for old in modes.found.peaks)]
-    mixture = modes.mixture if not new else modes.mixture.joined_by(first_mixture(new), np.log(0.05 * len(new)))
+    mixture, log_share = modes.mixture, np.log1p(-((1 - NEW_SHARE) ** len(new)))
+    mixture = mixture.joined_by(first_mixture(new), log_share) if new else mixture
     rows = resampled(explored, seed, NUM_FITTED)
     mixture = em_fit_student(mixture, rows, np.full(len(rows), 1 / len(rows)))
     known = local_modes(search.found(), mixture)

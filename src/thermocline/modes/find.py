@@ -21,9 +21,10 @@ NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the lea
 MOST_ROUNDS = 8  # of ascents from the looks of one batch
 MOST_MODES = 64  # beyond which a list is hopeless
 MOST_PEAKS = 128
-BARRIER = 0.1  # nats by which a chord drops between optima that are two modes
-ALIKE = 2.0  # nats of log volume between optima that may be one mode: a spike is not the slab it stands on
-NUM_NEIGHBOURS, ALONG = 8, np.linspace(0, 1, 9)[1:-1]  # chords, and the points at which they are looked at
+LEVEL, BARRIER = 0.02, 0.1  # nats: between the heights of optima on one ridge, and by which it may drop on the way
+NUM_NEIGHBOURS = 3  # to which a ridge is looked for
+NUM_HALVINGS = 3  # of the way along it
+BETWEEN = 0.2  # of the way, that a point on the ridge keeps from either end
 MOST_KEPT = 2**15  # unexplained looks that are remembered
 NUM_FISHER = 20  # steps of a fit by slopes, from one that may be far off
 NUM_HIGHEST = 256  # draws that may be higher than where ascents ended
@@ -32,7 +33,7 @@ NUM_HIGHEST = 256  # draws that may be higher than where ascents ended
 class Found(NamedTuple):
     """The optima, how often ascents ended at each, the mode of each, and what the search did.
 
-    Optima along a ridge or a ring are one mode: chords between neighbours hardly drop.
+    Optima along a ridge or a ring are one mode.
     """
 
     peaks: list[Peak]
@@ -214,18 +215,31 @@ class Search:
         return number
 
     def neighbours(self, peak: Peak) -> list[int]:
-        """The known optima that are one mode with this one: of like volume, with a chord between that hardly drops."""
-        if not self.peaks:
+        """Near known optima of this one's height, of different modes, to which a ridge leads: then all are one mode."""
+        level = [i for i, other in enumerate(self.peaks) if abs(other.log_density - peak.log_density) < LEVEL]
+        if not level:
             return []
-        volumes = np.array([other.log_volume for other in self.peaks])
-        levels = np.array([other.log_density for other in self.peaks])
-        tops = np.array([other.highest for other in self.peaks])
-        nearest = np.argsort(peak.distance(tops), kind="stable")[:NUM_NEIGHBOURS]
-        chords = peak.highest + ALONG[:, None, None] * (tops[nearest] - peak.highest)
-        lowest = self.evaluate.values(chords).min(axis=0)
-        is_level = lowest > np.minimum(levels[nearest], peak.log_density) - BARRIER
-        is_alike = np.abs(volumes[nearest] - peak.log_volume) < ALIKE
-        return nearest[is_level & is_alike].tolist()
+        spread = np.std([other.highest for other in [*self.peaks, peak]], axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        apart = [np.linalg.norm((self.peaks[i].highest - peak.highest) / spread) for i in level]
+        by_group = {self.group[level[place]]: level[place] for place in np.argsort(apart, kind="stable")[::-1]}
+        nearest = sorted(by_group.values(), key=lambda i: apart[level.index(i)])[:NUM_NEIGHBOURS]
+        return [i for i in nearest if self.is_ridge(np.stack([peak.highest, self.peaks[i].highest]), spread)]
+
+    def is_ridge(self, points: np.ndarray, spread: np.ndarray) -> bool:
+        """Whether points halfway between, and halfway between these, ascend to as high as the ends and stay between.
+
+        So a ring or a shell is followed, which a chord would leave; the points between two modes end at either.
+        """
+        floor = self.evaluate.values(points).min() - BARRIER
+        for _ in range(NUM_HALVINGS):
+            ends = maximise(self.evaluate, (points[1:] + points[:-1]) / 2, root=self.peaks[0].root, confirms=False)
+            sides = [np.linalg.norm((ends.position - side) / spread, axis=1) for side in (points[:-1], points[1:])]
+            lengths = np.linalg.norm((points[1:] - points[:-1]) / spread, axis=1)
+            if np.any(ends.log_density < floor) or np.any(np.minimum(*sides) < BETWEEN * lengths):
+                return False
+            points = np.insert(points, np.arange(1, len(points)), ends.position, axis=0)
+        return bool(np.all(self.evaluate.values((points[1:] + points[:-1]) / 2) > floor))
 
     def raised(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Where a mode without an optimum is highest, by draws: at an edge ascents may end short of that."""
