@@ -3,6 +3,7 @@
 At a kink the slope jumps and the curvature is infinite, on a skewed or heavy tail both say little of the width. Over
 draws z of a fit x = m + R z with slopes s in its units, a Gaussian target has s = m' - M⁻¹ z exactly, so that
 Cov(s) = M⁻²: its covariance is R M Rᵀ with M = Cov(s)^(-1/2) (Seyboldt, Carlson and Carpenter 2024 make a metric so).
+Draws come in pairs about the mean and have unit covariance, so that a Gaussian is found without noise.
 """
 
 import numpy as np
@@ -23,12 +24,13 @@ def fisher_fit(
     for step in range(num_steps):
         number = max((LAST_DRAWS if step == num_steps - 1 else DRAWS_A_DIMENSION) * size, FEWEST_DRAWS)
         half = generator.normal(size=(number // 2, size))
+        half = np.linalg.solve(np.linalg.cholesky(half.T @ half / len(half)), half.T).T  # of unit covariance, exactly
         values, gradients = evaluate(location + np.concatenate([half, -half]) @ root.T)
         slopes = gradients @ root
         slopes = slopes[np.isfinite(values) & np.isfinite(slopes).all(axis=1)]
         if len(slopes) < number // 2 + 1:
             break
-        variances, vectors = np.linalg.eigh(np.cov(slopes.T).reshape(size, size))
+        variances, vectors = np.linalg.eigh(np.cov(slopes.T, bias=True).reshape(size, size))
         variances = np.maximum(variances, LEAST)
         way = vectors @ (vectors.T @ slopes.mean(axis=0) / np.sqrt(variances))
         way *= min(1.0, FARTHEST * np.sqrt(size) / max(np.linalg.norm(way), 1e-300))
