@@ -32,6 +32,7 @@ COVARIANCES = np.stack(
     ]
 )
 CONSTANT = -4.2
+HEIGHTS = np.log(WEIGHTS) + CONSTANT - 0.5 * np.linalg.slogdet(2 * np.pi * COVARIANCES)[1]
 THREE = gaussian_mixture("three", WEIGHTS, MEANS, COVARIANCES, CONSTANT).target
 
 
@@ -42,7 +43,7 @@ RECORD = SearchRecord(1000, 100, 0, 0.2, 30, 20, 1.0)
 def wrong_fits() -> LocalModes:
     """Modes with fits that are off the mark, too wide and of wrong masses, as a search leaves them."""
     roots = np.linalg.cholesky(1.5 * COVARIANCES)
-    peaks = [peak_of(mean, -9.0 - i, root, "look") for i, (mean, root) in enumerate(zip(MEANS, roots, strict=True))]
+    peaks = [peak_of(*parts, "look") for parts in zip(MEANS, HEIGHTS, roots, strict=True)]
     mixture = StudentMixture.of(MEANS + OFFSETS, roots, 5.0, np.log([0.2, 0.5, 0.3]))
     return local_modes(Found(peaks, [5, 3, 2], np.arange(3), RECORD), mixture)
 
