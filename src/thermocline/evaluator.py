@@ -18,6 +18,8 @@ from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target, check_shapes, describe, named_leaves
 
 WIDTHS = (16, 256)  # rows of the two sizes in which the one program is compiled
+WIDE_WIDTHS = (16, 64)  # of a density that makes arrays of more than `WIDE` numbers a row: then caches are the limit
+WIDE = 4096
 
 
 class Trouble(NamedTuple):
@@ -40,6 +42,7 @@ class Evaluator:
     def __init__(self, target: Target, precision: str = "float64", budget: Budget | None = None) -> None:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
+            self.widths = WIDE_WIDTHS if target.host is None and largest_array(self.target) > WIDE else WIDTHS
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
         self.trouble, self.budget = Trouble(), Budget() if budget is None else budget
@@ -116,9 +119,10 @@ class Evaluator:
     def _compiled(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, gradients = np.empty(len(rows), rows.dtype), np.empty_like(rows)
         with computing_in(self.precision):
-            self.budget.check(sum(map(_width, _parts(len(rows)))), self.rate)
+            parts = _parts(len(rows), self.widths)
+            self.budget.check(sum(_width(part, self.widths) for part in parts), self.rate)
             program = partial(_evaluate, self.target.log_density, self.target.initial_position, self.target.data)
-            started = [(part, program(_padded(rows[part]))) for part in _parts(len(rows))]  # XLA runs them side by side
+            started = [(part, program(_padded(rows[part], self.widths))) for part in parts]  # they run side by side
             for part, (some_values, some_gradients) in started:
                 self.count(len(some_values))
                 number = part.stop - part.start
@@ -150,9 +154,23 @@ def checked_evaluator(target: Target, precision: str = "float64", budget: Budget
     return evaluate
 
 
-def _parts(number: int) -> list[slice]:
+def largest_array(target: Target) -> int:
+    """Numbers in the largest array that the density makes of one position, by its JAX program."""
+
+    def largest(jaxpr: Any) -> int:
+        sizes = [1]
+        for equation in jaxpr.eqns:
+            sizes += [int(np.prod(getattr(out.aval, "shape", ()))) for out in equation.outvars]
+            inner = [getattr(value, "jaxpr", value) for value in equation.params.values()]
+            sizes += [largest(value) for value in inner if hasattr(value, "eqns")]
+        return max(sizes)
+
+    return largest(jax.make_jaxpr(target)(target.initial_position).jaxpr)
+
+
+def _parts(number: int, widths: tuple[int, int]) -> list[slice]:
     """Widest first; what is left over goes to whichever size wastes less."""
-    narrow, wide = WIDTHS
+    narrow, wide = widths
     parts = [slice(first, min(first + wide, number)) for first in range(0, number, wide)]
     last = parts[-1]
     if -(-(last.stop - last.start) // narrow) * narrow * 2 <= wide:
@@ -161,15 +179,15 @@ def _parts(number: int) -> list[slice]:
     return parts
 
 
-def _padded(rows: np.ndarray) -> np.ndarray:
+def _padded(rows: np.ndarray, widths: tuple[int, int]) -> np.ndarray:
     """Repeats of the first row make up the next size."""
-    missing = _width(slice(0, len(rows))) - len(rows)
+    missing = _width(slice(0, len(rows)), widths) - len(rows)
     return np.concatenate([rows, np.broadcast_to(rows[:1], (missing, rows.shape[1]))])
 
 
-def _width(part: slice) -> int:
+def _width(part: slice, widths: tuple[int, int]) -> int:
     """Rows that are evaluated for these."""
-    return WIDTHS[0] if part.stop - part.start <= WIDTHS[0] else WIDTHS[1]
+    return widths[0] if part.stop - part.start <= widths[0] else widths[1]
 
 
 @partial(jax.jit, static_argnums=0)

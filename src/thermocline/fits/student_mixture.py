@@ -20,7 +20,7 @@ MOST_DEGREES = 1000.0  # of a base, among others of few
 NUM_STEPS = 10  # of the black box
 LEAST_WEIGHT = 1e-3  # of a component, so that a place once known goes on being looked at
 LEAST_SIZE = 2.0  # effective draws beyond the dimension, below which a component stays as it is
-MOST_ROWS = 4096
+MOST_ROWS, ROWS_AT_ONCE = 4096, 1024
 JITTER = 1e-12  # of variances, against rounding
 MOST_STEPS = 200  # of `fit_mixture`
 LEAST_GAIN = 1e-5  # of the mean log density in a step, in nats, at which it ends
@@ -58,9 +58,15 @@ class StudentMixture(NamedTuple):
 
     def distances(self, rows: np.ndarray) -> np.ndarray:
         """Squared, in each component's own scale, (component, row)."""
-        whitenings = inverse(self.scale, np)
-        pairs = zip(self.mean, whitenings, strict=True)
-        return np.stack([np.sum(((rows - mean) @ whitening.T) ** 2, axis=1) for mean, whitening in pairs])
+        size, whitening = self.mean.shape, inverse(self.scale, np)
+        centre = self.mean[0]  # numbers are then of the size of the mixture
+        shifts = np.einsum("kij,kj->ki", whitening, self.mean - centre)
+        found = np.empty((size[0], len(rows)))
+        for begin in range(0, len(rows), ROWS_AT_ONCE):  # one product for all components, within a cache
+            part = slice(begin, begin + ROWS_AT_ONCE)
+            white = ((rows[part] - centre) @ whitening.reshape(-1, size[1]).T).reshape(-1, *size) - shifts
+            found[:, part] = np.einsum("nkd,nkd->kn", white, white)
+        return found
 
     def log_densities(self, rows: np.ndarray) -> np.ndarray:
         """Log of weight times density, (component, row)."""

@@ -32,11 +32,8 @@ def inverse(scale: Any, namespace: Any = jnp) -> Any:
     if namespace is not np:
         identity = jnp.broadcast_to(jnp.eye(scale.shape[-1], dtype=scale.dtype), scale.shape)
         return jax.scipy.linalg.solve_triangular(scale, identity, lower=True)
-    from scipy.linalg import solve_triangular  # each stack by itself: SciPy before 1.15 knows no stacks
-
-    matrices = np.reshape(scale, (-1, *scale.shape[-2:]))
-    one = np.eye(scale.shape[-1], dtype=scale.dtype)
-    return np.stack([solve_triangular(matrix, one, lower=True) for matrix in matrices]).reshape(scale.shape)
+    diagonal = np.diagonal(scale, axis1=-2, axis2=-1)  # in its units rounding is that of a triangular solve
+    return np.tril(np.linalg.inv(scale / diagonal[..., None])) / diagonal[..., None, :]
 
 
 def log_determinant(scale: Any, namespace: Any = jnp) -> Any:
