@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study finding slow kills net bench clean
+.PHONY: help demo bases check test lint calibrate study finding unseen slow kills net bench cost clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
@@ -14,10 +14,12 @@ help:
 	@echo "make calibrate  are the error bars right? 200 seeds a problem and method, and sums over 1000 targets (hours)"
 	@echo "make study      the black box on 25 targets with exact answers, 10 seeds each (long)"
 	@echo "make finding    modes lost and work of the black box on generated targets, by family (long; resumes)"
+	@echo "make unseen     tc.sample on generated targets: right, wrong, lost, by family (long; resumes)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
 	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
 	@echo "make bench      leapfrog cost, first estimate, memory"
+	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +69,9 @@ study: $(VENV)/.experiments
 finding: $(VENV)/.dev
 	$(RUN) -m studies.finding $(FINDING_OPTIONS)
 
+unseen: $(VENV)/.dev
+	$(RUN) -m studies.unseen --seeds-from $$(git rev-parse HEAD) $(UNSEEN_OPTIONS)
+
 slow: $(VENV)/.dev
 	$(RUN) -m pytest -m slow
 
@@ -80,6 +85,9 @@ bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog
 	$(RUN) benchmarks/first_estimate.py
 	$(RUN) benchmarks/memory.py
+
+cost: $(VENV)/.dev
+	$(RUN) -m benchmarks.cost
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

@@ -1,5 +1,6 @@
 """The documents: every example runs, the site builds without a warning, and nothing is fetched to look at it."""
 
+import importlib
 import pkgutil
 import re
 import subprocess
@@ -93,3 +94,11 @@ def test_every_check_is_explained():
     assert len(names) >= 15
     for name in names:
         assert f"`{name.strip()}" in text or f"{name.strip()}`" in text, name
+
+
+def test_the_table_of_constants_has_the_values_of_the_code():
+    rows = re.findall(r"^\| `([a-z_.]+\.[A-Z_]+)` \| (.+?) \|", (ROOT / "docs/method.md").read_text(), re.MULTILINE)
+    assert 0 < len(rows) <= 40
+    for name, value in rows:
+        module, constant = name.rsplit(".", 1)
+        assert repr(getattr(importlib.import_module(f"thermocline.{module}"), constant)) == value, name
