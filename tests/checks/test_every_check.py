@@ -187,3 +187,16 @@ def test_few_degrees_of_freedom_of_a_sum_are_noticed(dof, status):
     joint = Estimate(0.0, 1.0, dof)
     first, *_ = check_sum(joint, joint, joint, CERTAIN)
     assert (first.name, first.status) == ("degrees of freedom of the joint error", status)
+
+
+def test_moves_refused_at_an_edge_are_no_runaways():
+    context = refused(0.05)
+    off = context.base.log_ratio.copy()
+    off[0] = -np.inf
+    assert CHECKS["runaways"](context)
+    assert not CHECKS["runaways"](context._replace(base=context.base._replace(log_ratio=off)))
+
+
+def test_the_base_end_is_not_asked_of_chains_where_its_own_draws_count():
+    names = [{check.name for check in CHECKS["weights"](sound()._replace(states=s))} for s in (None, sound().states)]
+    assert names[0] - names[1] == {"effective weights (base)", "Pareto k (base)"}

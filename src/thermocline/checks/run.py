@@ -105,11 +105,14 @@ def _between_chains_p_value(influence: np.ndarray, batches: Batches | None) -> f
 
 
 def check_weights(context: Context) -> list[Check]:
-    """Effective number of weights (with autocorrelation) and Pareto k, at both ends of the path."""
+    """Effective number of weights (with autocorrelation) and Pareto k, at both ends of the path.
+
+    Where the base's own draws count, they are the base's end, and chains need not know it.
+    """
     if not context.has_evidence:
         return []
     checks = []
-    for end in ("target", "base"):
+    for end in ("target", "base") if context.states is None else ("target",):
         log_weight = getattr(context.draws, f"log_weight_{end}")
         error, _ = mean_error(relative(log_weight)[0])
         size = error**-2 if error > 0 else float(log_weight.size)
@@ -174,9 +177,10 @@ def check_runaways(context: Context) -> list[Check]:
     """Where ascents ran off, the density is unbounded: the share of the target's weight on draws refused a move.
 
     The way into such a neck leads through ever smaller scales. A step made for the rest of the target is refused at its
-    mouth, long before a chain stands still, and the mass within is then not in the answer.
+    mouth, long before a chain stands still, and the mass within is then not in the answer. Where the density is zero
+    somewhere, ascents end at edges instead, beyond which moves are refused as they should be.
     """
-    if context.share_arrived >= FEW_ARRIVED:
+    if context.share_arrived >= FEW_ARRIVED or np.isneginf(context.base.log_ratio).any():
         return []
     weight = relative(context.draws.log_weight_target)[0]
     refused = float(weight[context.draws.acceptance < REFUSED].sum() / weight.sum())
