@@ -30,9 +30,16 @@ def fisher_fit(
         slopes = slopes[np.isfinite(values) & np.isfinite(slopes).all(axis=1)]
         if len(slopes) < number // 2 + 1:
             break
-        variances, vectors = np.linalg.eigh(np.cov(slopes.T, bias=True).reshape(size, size))
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.cov(slopes.T, bias=True).reshape(size, size)
+        if not np.isfinite(spread).all():
+            break
+        variances, vectors = np.linalg.eigh(spread)
         variances = np.maximum(variances, LEAST)
         way = vectors @ (vectors.T @ slopes.mean(axis=0) / np.sqrt(variances))
         way *= min(1.0, FARTHEST * np.sqrt(size) / max(np.linalg.norm(way), 1e-300))
-        location, root = location + root @ way, root @ (vectors * variances**-0.25)
+        following = root @ (vectors * variances**-0.25)
+        if not np.isfinite(np.linalg.slogdet(following)[1]):
+            break
+        location, root = location + root @ way, following
     return location, root
