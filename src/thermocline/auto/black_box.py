@@ -57,7 +57,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
             if search.found().has_many:
                 return fit_many_modes(evaluate, search, seed, target_error, reporter)
             designer.first()
-            while num_pilots < MOST_PILOTS and designer.best.share < ENOUGH:
+            while num_pilots < MOST_PILOTS and not (designer.best.is_trusted and designer.best.share > ENOUGH):
                 num_pilots += 1
                 share = designer.best.share
                 pilot(seed, num_pilots, designer, reporter)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.estimators.convergence import kish_share
+from thermocline.estimators.convergence import kish_share, pareto_k
+from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
 from thermocline.fits.fisher import fisher_fit
 from thermocline.fits.pool import Pool
@@ -37,12 +38,18 @@ COST_A_COMPONENT = 0.02  # of the density, relative to the target's
 
 @dataclass(frozen=True)
 class Design:
-    """A mixture, the effective share of its draws (its own, and by the pool), and log Z with its error."""
+    """A mixture, the effective share of its draws (its own, and by the pool), log Z with its error, and Pareto's k."""
 
     mixture: StudentMixture
     share: float
     log_evidence: float
     log_evidence_error: float
+    tail: float = np.inf  # of the weights
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether its weights have a variance, or the share of its draws says nothing."""
+        return self.tail < FINITE_VARIANCE
 
     @property
     def work(self) -> float:
@@ -148,7 +155,7 @@ class Designer:
         seen = self.pool.share_of(mixture.log_density_of_rows(self.pool.position))
         has_missed = self.pool.log_evidence - log_evidence > MISSED * error
         log_evidence = self.pool.log_evidence if has_missed else log_evidence
-        return Design(mixture, min(own, seen), log_evidence, error)
+        return Design(mixture, min(own, seen), log_evidence, error, pareto_k(log_weight))
 
     def candidates(self, mixture: StudentMixture) -> list[StudentMixture]:
         """With the broad component, without it, or a single one where there is a single mode."""

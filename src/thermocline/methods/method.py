@@ -86,7 +86,7 @@ class SelfTuned:
     has_evidence = True
     temperatures = Temperatures.LAW
     is_sized = True
-    first_draws = 128
+    first_draws = 1000
     pilot = None
     own_warmup = 1.0
     num_nodes = tune.NUM_NODES  # of the step size along beta; one where beta moves with x
