@@ -185,10 +185,7 @@ class TailIndex(NamedTuple):
 
 
 class ModeTable(NamedTuple):
-    """What is known of the modes without the chains; a draw is of the mode whose component explains it.
-
-    `log_mass` is the log of the target's integral over the basin, by importance sampling from all the fits.
-    """
+    """What is known of the modes without the chains; `log_mass` is by importance sampling from all the fits."""
 
     fits: Any  # a mixture, of which every component is of one mode
     owner: np.ndarray  # that mode, by component
