@@ -64,8 +64,9 @@ def measured(
     search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), reporter, modes.found)
     search.admit(search.ascended(resampled(explored, seed, evaluate.sized(NUM_ASCENTS))), "chains")
     new = [peak for peak in search.peaks if not any(peak is old for old in modes.found.peaks)]
-    mixture, log_share = modes.mixture, np.log1p(-((1 - NEW_SHARE) ** len(new)))
-    mixture = mixture.joined_by(first_mixture(new), log_share) if new else mixture
+    mixture = modes.mixture
+    if new:
+        mixture = mixture.joined_by(first_mixture(new), np.log1p(-((1 - NEW_SHARE) ** len(new))))
     rows = resampled(explored, seed, NUM_FITTED)
     mixture = em_fit_student(mixture, rows, np.full(len(rows), 1 / len(rows)))
     known = local_modes(search.found(), mixture)

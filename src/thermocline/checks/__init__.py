@@ -7,7 +7,6 @@ from thermocline.checks.check import Check, Context, Verdict, verdict_of
 
 CHECKS: dict[str, Callable[[Context], list[Check]]] = {
     "evidence": model.check_has_evidence,
-    "model": model.check_model,
     "method": model.check_method,
     "tail index": model.check_tail_index,
     "round trips": run.check_round_trips,

@@ -45,7 +45,6 @@ class Context(NamedTuple):
     is_joint: bool = True  # draws are of x and beta together, and so know both ends of the path
     batches: Batches | None = None  # where independent pieces are known beforehand
     share_arrived: float = 1.0  # of climbs, at an optimum; the others ran off
-    caveats: tuple[str, ...] = ()  # why log Z may not be the model's evidence, from the front end
     tail_index: Any = None  # how fast the density falls along the axis where it falls slowest
     states: TwoStates | None = None  # draws of the base and of the chains together, where both count
     biases: tuple[str, ...] = ()  # why the method is not exact, from the method

@@ -1,4 +1,4 @@
-"""What is known of the model: whether log Z is its evidence and the method exact, its tails, and its modes."""
+"""What is known of the model: whether the method has its evidence and is exact, its tails, and its modes."""
 
 import numpy as np
 
@@ -22,17 +22,6 @@ def check_has_evidence(context: Context) -> list[Check]:
     few = "Fewer than four untempered chains cannot show that a mode was missed: run more of them, or temper."
     num_chains = context.draws.log_ratio.shape[0]
     return [Check("evidence", np.nan, np.nan, "ok", why), at_least("untempered chains", num_chains, 4, 1, few)]
-
-
-def check_model(context: Context) -> list[Check]:
-    """One check for each caveat; draws of the posterior are not in doubt."""
-    caveats = context.caveats if context.has_evidence else ()
-    return [Check("log Z is the evidence", 0.0, 1.0, "suspect", caveat) for caveat in caveats]
-
-
-def without_caveats(checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """What speaks against the run itself."""
-    return tuple(check for check in checks if check.name != "log Z is the evidence")
 
 
 def check_method(context: Context) -> list[Check]:

@@ -39,6 +39,7 @@ def answer_table(result: Result) -> Section:
         why = next((check.advice for check in result.checks if check.name == "evidence"), "this method estimates none.")
         return Section("", (), [*rows, ("log Z", f"none: {why}")])
     rows.append(("log Z", with_interval(estimate)))
+    rows += [("caveat", caveat) for caveat in result.caveats]
     if result.is_joint:
         divergences = f"base to target {result.kl_base_to_target}, target to base {result.kl_target_to_base}"
         rows.append(("KL divergence", divergences))

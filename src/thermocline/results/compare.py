@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.checks import verdict_of
-from thermocline.checks.model import without_caveats
 from thermocline.records import Estimate
 from thermocline.results.output import Tables
 from thermocline.results.result import Result
@@ -138,8 +136,7 @@ class Comparison(Tables):
 def objections(results: Mapping[str, Result]) -> dict[str, str]:
     """Reasons not to compare, in sentences, by what would override them."""
     found = {}
-    verdicts = {name: verdict_of(without_caveats(result.checks)) for name, result in results.items()}
-    doubtful = [f"{name} ({verdict})" for name, verdict in verdicts.items() if verdict != "ok"]
+    doubtful = [f"{name} ({result.verdict})" for name, result in results.items() if result.verdict != "ok"]
     if doubtful:
         found["verdict"] = f"the verdict is not ok for {', '.join(doubtful)}; see result.checks."
     if len({result.info.observations for result in results.values()}) > 1:

@@ -256,7 +256,6 @@ class Result(Output):
             self.is_joint or not self.info.has_evidence,
             self._batches,
             1.0 if known is None else known.arrived,
-            self.info.caveats,
             None if known is None else known.tail_index,
             self.states,
             self.info.biases,
