@@ -158,8 +158,8 @@ class Designer:
         return Design(mixture, min(own, seen), log_evidence, error, pareto_k(log_weight))
 
     def candidates(self, mixture: StudentMixture) -> list[StudentMixture]:
-        """With the broad component, without it, or a single one where there is a single mode."""
-        candidates = [with_broad(mixture), mixture]
+        """With the broad component, or a single one where there is a single mode."""
+        candidates = [with_broad(mixture)]
         if len(massive(self.search.peaks)) == 1 and mixture.size > 1:
             mean, root = mixture.moments()
             single = StudentMixture.of([mean], [root], FIRST_DEGREES, [0.0])

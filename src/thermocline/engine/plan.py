@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.convergence import kish_share
+from thermocline.estimators.convergence import kish_share, pareto_k
+from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.estimators.two_states import TwoStates
 from thermocline.methods import Method
+from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.budget import Budget
@@ -23,7 +25,8 @@ MOST_RAMPS = 400  # rounds
 NUM_KEPT = 8  # draws a chain, of a run without warm-up
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
 FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
-WARMUP_A_DRAW = 32  # steps for which one effective draw of the base stands: what it knows need not be learned
+WARMUP_A_DRAW = 32  # steps of warm-up times the share of the base's draws that count: what these know is not learned
+DRAWS_A_DRAW = FEWEST_DRAWS = 128  # first draws of a chain, likewise: what these have seen need not be walked to
 MOST_DRAWS = 2**14  # a chain, for such a run
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
@@ -168,15 +171,23 @@ class Lengths(NamedTuple):
     num_warmup: int | None  # None: as the base asks for
     num_draws: int
     most_draws: int
+    fewest_draws: int | None = None  # where the base asks for no more; None: `num_draws`
     target_error: float | None = None  # of log Z, by which sampling may end early
     is_accurate: "Callable[[Look], bool] | None" = None
 
-    def warmed(self, log_ratio: np.ndarray) -> "Lengths":
-        """With a warm-up that is the shorter the more of the base's own draws count: metric and law are known then."""
-        if self.num_warmup is not None:
-            return self
-        wanted = WARMUP_A_DRAW / max(kish_share(log_ratio), WARMUP_A_DRAW / MOST_WARMUP)
-        return self._replace(num_warmup=int(np.clip(wanted, FEWEST_WARMUP, MOST_WARMUP)))
+    def suited(self, log_ratio: np.ndarray) -> "Lengths":
+        """With a warm-up and first draws that are the fewer the more of the base's own draws count.
+
+        Metric and law are known then. Draws only where the weights of these have a variance, and a rule asks for more.
+        """
+        share, lengths = max(kish_share(log_ratio), 1e-12), self
+        if self.fewest_draws is not None and pareto_k(log_ratio) < FINITE_VARIANCE:
+            num_draws = int(np.clip(DRAWS_A_DRAW / share, self.fewest_draws, self.num_draws))
+            lengths = lengths._replace(num_draws=num_draws)
+        if self.num_warmup is None:
+            num_warmup = int(np.clip(WARMUP_A_DRAW / share, FEWEST_WARMUP, MOST_WARMUP))
+            lengths = lengths._replace(num_warmup=num_warmup)
+        return lengths
 
     def within(self, budget: Budget, rate: float) -> "Lengths":
         """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
@@ -217,7 +228,8 @@ def lengths_of(
         target_error = TARGET_ERROR
     first = method.first_draws if num_draws is None else num_draws
     rule = None if target_error is None else partial(is_accurate, target_error, is_sound)
-    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, target_error, rule)
+    counts_base = num_draws is None and method.has_evidence and method.temperatures is Temperatures.LAW
+    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, FEWEST_DRAWS if counts_base else None, target_error, rule)
 
 
 def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:
