@@ -192,6 +192,10 @@ def test_pareto_k_of_known_tails():
         weights = generator.pareto(1 / shape, size=(8, 5000)) + 1
         assert pareto_k(np.log(weights)) == pytest.approx(shape, abs=4 * (1 + shape) / np.sqrt(4000))
     assert pareto_k(np.log(generator.uniform(0.5, 1.0, size=(8, 1000)))) < 0
+    alone = np.full(1000, -300.0)
+    alone[7] = 0.0  # all that counts
+    assert pareto_k(alone) == np.inf
+    assert pareto_k(np.log(np.repeat([1.0, 2.0], 500))) == -np.inf  # atoms
 
 
 def test_round_trips_count_whole_journeys():

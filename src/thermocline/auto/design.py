@@ -12,11 +12,14 @@ import numpy as np
 from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
-from thermocline.fits.fisher import fisher_fit
+from thermocline.fits.advi import advi
+from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.modes.find import Search
 from thermocline.modes.peaks import Peak, massive
+from thermocline.support.linear import triangular
 
 NUM_DRAWS = 2048  # of a round
 MOST_ROUNDS = 12
@@ -29,22 +32,24 @@ NEW_SHARE = 0.1  # of such a component
 MOST_COMPONENTS = 63
 BROAD_SHARE = 0.05  # of the component over all of them
 BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
-NUM_FISHER, MOST_SMOOTHED = 6, 8  # steps of a fit by slopes, and modes that get one
+NUM_NATURAL, MOST_SMOOTHED = 8, 8  # steps of a natural ascent, and modes that get one
+FEWEST_EFFECTIVE = 8  # draws, below which a share is noise and ELBOs decide
 EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
+FLOOR = 1e3  # nats below the largest log weight, of one that is nothing
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
 
 
 @dataclass(frozen=True)
 class Design:
-    """A mixture, the effective share of its draws (its own, and by the pool), log Z with its error, and Pareto's k."""
+    """A mixture, and of its draws the effective share (their own, and by the pool), log Z, and how weights spread."""
 
     mixture: StudentMixture
     share: float
     log_evidence: float
-    log_evidence_error: float
-    tail: float = np.inf  # of the weights
+    tail: float = np.inf  # Pareto's k
+    elbo: float = -np.inf  # their mean logarithm
 
     @property
     def is_trusted(self) -> bool:
@@ -55,6 +60,11 @@ class Design:
     def work(self) -> float:
         """Evaluations for an effective draw, its own density counted."""
         return (1 + COST_A_COMPONENT * self.mixture.size) / max(self.share, 1e-12)
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The higher the better: draws that count, for the work; where hardly any does, how near they come to it."""
+        return (1 / self.work if self.share * NUM_DRAWS > FEWEST_EFFECTIVE else 0.0), self.elbo
 
 
 def first_mixture(peaks: list[Peak], degrees: float = FIRST_DEGREES) -> StudentMixture:
@@ -84,7 +94,7 @@ class Designer:
         self.enough = min(1 / (WORTH * NUM_DRAWS * target_error**2), GOOD_SHARE)  # share at which measuring is cheap
         self.pool = Pool.empty(evaluate.dimension)
         log_evidence = float(np.logaddexp.reduce([peak.log_mass for peak in search.peaks]))
-        self.best = Design(first_mixture(search.peaks), 0.0, log_evidence, np.inf)  # until draws say better
+        self.best = Design(first_mixture(search.peaks), 0.0, log_evidence)  # until draws say better
 
     def draw(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> np.ndarray:
         """Draws of a mixture join the pool; their log weights against that mixture alone come back."""
@@ -92,25 +102,37 @@ class Designer:
         return log_weight
 
     def first(self) -> None:
-        """From the shapes of the modes, by curvature or by slopes about them, of heavy tails or of none.
+        """The shapes of the modes by curvature, with heavy tails or none; by natural ascents; and then what EM makes.
 
-        Whichever its draws find best.
+        The last two only as far as those before leave too much to be measured. A natural ascent from a variational fit
+        about the start looks for the mass of a single mode, which in many dimensions may be far from its highest point.
         """
-        mixtures = [first_mixture(self.search.peaks, degrees) for degrees in (FIRST_DEGREES, np.inf)]
-        mixtures.append(first_mixture(self.smoothed()))
-        self.best = max(map(self.judged, mixtures), key=lambda design: design.share)
+        peaks = self.search.peaks
+        self.consider([first_mixture(peaks), first_mixture(peaks, np.inf)])
+        if self.best.share < self.enough:
+            self.consider([first_mixture(self.smoothed())])
+        if self.best.share < self.enough:
+            self.consider([self.variational()])
         if self.best.share < self.enough:
             self.rounds(self.best.mixture)
 
+    def consider(self, mixtures: list[StudentMixture]) -> None:
+        """Keep one of them if its draws say that it is better."""
+        self.best = max(self.best, *map(self.judged, mixtures), key=lambda design: design.rank)
+
     def smoothed(self) -> list[Peak]:
-        """The heaviest modes with shapes from slopes at draws about them; the others as they are."""
+        """The heaviest modes after natural ascents from their curvature; the others as they are."""
         peaks = massive(self.search.peaks)
-        fits = [
-            fisher_fit(self.generator, self.evaluate, peak.location, peak.root, NUM_FISHER)
-            for peak in peaks[:MOST_SMOOTHED]
-        ]
+        starts = [Normal(peak.location, triangular(peak.root)) for peak in peaks[:MOST_SMOOTHED]]
+        fits = [natural_ascent(self.generator, self.evaluate, start, NUM_NATURAL) for start in starts]
         pairs = zip(peaks, fits, strict=False)
-        return [peak._replace(location=fit[0], root=fit[1]) for peak, fit in pairs] + peaks[MOST_SMOOTHED:]
+        return [peak._replace(location=fit.mean, root=fit.scale) for peak, fit in pairs] + peaks[MOST_SMOOTHED:]
+
+    def variational(self) -> StudentMixture:
+        """One Gaussian: of independent coordinates first, which few draws tell."""
+        start = advi(self.generator, self.evaluate, self.evaluate.initial_position)[0].normal
+        fit = natural_ascent(self.generator, self.evaluate, Normal(start.mean, np.diag(start.scale)), NUM_NATURAL)
+        return StudentMixture.of([fit.mean], [fit.scale], np.inf, [0.0])
 
     def rounds(self, mixture: StudentMixture, most: int = MOST_ROUNDS) -> None:
         """Draw, and fit to all that was drawn, while that makes the draws count for more; keep what is best."""
@@ -125,7 +147,7 @@ class Designer:
             if share > self.enough or idle > PATIENCE or not np.isfinite(self.pool.log_weight).any():
                 break
             mixture = self.learned(mixture)
-        self.best = min(self.best, *map(self.judged, self.candidates(best[1])), key=lambda design: design.work)
+        self.consider(self.candidates(best[1]))
 
     def learned(self, mixture: StudentMixture) -> StudentMixture:
         """A component where one draw holds much of the weight, and all of them fitted to the pool."""
@@ -149,13 +171,14 @@ class Designer:
         log_weight = self.draw(mixture, number)
         own = kish_share(log_weight)
         if own == 0:
-            return Design(mixture, 0.0, self.pool.log_evidence, np.inf)
+            return Design(mixture, 0.0, self.pool.log_evidence)
         log_evidence = float(np.logaddexp.reduce(log_weight) - np.log(len(log_weight)))
         error = float(np.sqrt(max(1 / own - 1, 0.0) / len(log_weight)))
         seen = self.pool.share_of(mixture.log_density_of_rows(self.pool.position))
         has_missed = self.pool.log_evidence - log_evidence > MISSED * error
         log_evidence = self.pool.log_evidence if has_missed else log_evidence
-        return Design(mixture, min(own, seen), log_evidence, error, pareto_k(log_weight))
+        elbo = float(np.mean(np.maximum(log_weight, log_weight.max() - FLOOR)))
+        return Design(mixture, min(own, seen), log_evidence, pareto_k(log_weight), elbo)
 
     def candidates(self, mixture: StudentMixture) -> list[StudentMixture]:
         """With the broad component, or a single one where there is a single mode."""

@@ -24,9 +24,8 @@ FIRST_ROUND = 16  # steps of the first warm-up round
 MOST_RAMPS = 400  # rounds
 NUM_KEPT = 8  # draws a chain, of a run without warm-up
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
-FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
-WARMUP_A_DRAW = 32  # steps of warm-up times the share of the base's draws that count: what these know is not learned
-DRAWS_A_DRAW = FEWEST_DRAWS = 128  # first draws of a chain, likewise: what these have seen need not be walked to
+FEWEST_STEPS, MOST_STEPS = 128, 1000  # of warm-up, and first draws of a chain, where a run is not told how many
+STEPS_A_DRAW = 64  # of either, times the share of the base's draws that count: what these know need not be learned
 MOST_DRAWS = 2**14  # a chain, for such a run
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
@@ -171,7 +170,7 @@ class Lengths(NamedTuple):
     num_warmup: int | None  # None: as the base asks for
     num_draws: int
     most_draws: int
-    fewest_draws: int | None = None  # where the base asks for no more; None: `num_draws`
+    is_free: bool = False  # to begin with fewer draws where the base asks for no more
     target_error: float | None = None  # of log Z, by which sampling may end early
     is_accurate: "Callable[[Look], bool] | None" = None
 
@@ -180,14 +179,12 @@ class Lengths(NamedTuple):
 
         Metric and law are known then. Draws only where the weights of these have a variance, and a rule asks for more.
         """
-        share, lengths = max(kish_share(log_ratio), 1e-12), self
-        if self.fewest_draws is not None and pareto_k(log_ratio) < FINITE_VARIANCE:
-            num_draws = int(np.clip(DRAWS_A_DRAW / share, self.fewest_draws, self.num_draws))
-            lengths = lengths._replace(num_draws=num_draws)
-        if self.num_warmup is None:
-            num_warmup = int(np.clip(WARMUP_A_DRAW / share, FEWEST_WARMUP, MOST_WARMUP))
-            lengths = lengths._replace(num_warmup=num_warmup)
-        return lengths
+        suited = int(np.clip(STEPS_A_DRAW / max(kish_share(log_ratio), 1e-12), FEWEST_STEPS, MOST_STEPS))
+        is_known = self.is_free and pareto_k(log_ratio) < FINITE_VARIANCE
+        return self._replace(
+            num_draws=min(suited, self.num_draws) if is_known else self.num_draws,
+            num_warmup=suited if self.num_warmup is None else self.num_warmup,
+        )
 
     def within(self, budget: Budget, rate: float) -> "Lengths":
         """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
@@ -197,7 +194,7 @@ class Lengths(NamedTuple):
         is_accurate, begun = self.is_accurate, budget.left(rate)
         if is_accurate is None or begun == np.inf:
             return self
-        num_warmup = MOST_WARMUP if self.num_warmup is None else self.num_warmup
+        num_warmup = MOST_STEPS if self.num_warmup is None else self.num_warmup
         share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (num_warmup + self.num_draws)))
         num_warmup, num_draws = max(int(share * num_warmup), 1), max(int(share * self.num_draws), 4)
 
@@ -228,8 +225,8 @@ def lengths_of(
         target_error = TARGET_ERROR
     first = method.first_draws if num_draws is None else num_draws
     rule = None if target_error is None else partial(is_accurate, target_error, is_sound)
-    counts_base = num_draws is None and method.has_evidence and method.temperatures is Temperatures.LAW
-    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, FEWEST_DRAWS if counts_base else None, target_error, rule)
+    is_free = num_draws is None and method.has_evidence and method.temperatures is Temperatures.LAW
+    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, is_free, target_error, rule)
 
 
 def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:

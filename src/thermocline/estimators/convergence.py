@@ -12,6 +12,7 @@ from thermocline.support import special
 from thermocline.support.tails import normal_tail
 
 APPRECIABLE = 0.02  # share of the target that an answer cannot do without
+DOMINANT = 0.1  # share of all weight, of one draw among many
 THIN = np.e  # times the base that the target's density is, both normalised, where the base is thin
 
 
@@ -62,8 +63,8 @@ def pareto_k(log_weight: np.ndarray) -> float:
         return np.inf
     ordered = np.sort(weight)
     excess = ordered[-size:] - ordered[-size - 1]
-    if np.unique(np.round(excess, 9)).size < 5:  # a few atoms: bounded, and no tail to speak of
-        return -np.inf
+    if np.unique(np.round(excess, 9)).size < 5:  # a few atoms: bounded, unless one draw is nearly all there is
+        return np.inf if ordered[-1] > DOMINANT * weight.sum() else -np.inf
     return _fit_pareto_shape(np.maximum(excess, 1e-300))
 
 

@@ -26,7 +26,7 @@ class Agreement(NamedTuple):
     base_alone: Estimate  # importance sampling
     chains_alone: Estimate  # the paper's, with the base's log mass where N > 0
     difference: Estimate  # of the two, where N > 0: there they share no draw
-    pareto_k: float  # of the weights e^r/d of the base's draws, infinite where none has weight
+    pareto_k: float  # of the weights e^r that `base_alone` sums, infinite where none has weight
 
     @property
     def is_trusted(self) -> bool:
@@ -91,10 +91,10 @@ def quantile(states: TwoStates, values: Pair, log_weights: Pair, probability: fl
 def agreement(states: TwoStates) -> Agreement:
     """Both estimates and their difference; a base that misses a region has a small error, and chains know of it."""
     (log_ratio, chain_ratio), (log_mass, chain_mass) = states.log_ratio, states.log_mass
-    inside, log_weight = np.isfinite(log_mass), states.log_weight_target[0]
+    inside = np.isfinite(log_mass)
     chains = of_chains.log_ratio_of_means(chain_ratio - chain_mass, -chain_mass)
     against = Estimate(-chains.value, np.hypot(chains.standard_error, ROUNDING), chains.dof)
-    tail = pareto_k(log_weight) if np.isfinite(log_weight).any() else np.inf
+    tail = pareto_k(log_ratio) if inside.any() else np.inf
     difference = base_alone(log_ratio[inside]) + against
     return Agreement(base_alone(log_ratio), chains + _log_share(inside), difference, tail)
 

@@ -96,10 +96,15 @@ def elbo_gradient(generator: np.random.Generator, evaluate: Evaluator, num_draws
     pulls inwards, as if the target fell there twice as fast as the approximation.
     """
     noise = generator.normal(size=(num_draws, normal.mean.size))
+    residuals = residuals_at(evaluate, normal, noise)[1] / num_draws
+    return np.sum(residuals, axis=0), normal.stretch(residuals, noise)
+
+
+def residuals_at(evaluate: Evaluator, normal: Normal, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log densities where noise takes a Gaussian, and the slopes h there that it does not have itself, bounded."""
     values, gradients = evaluate(normal.at(noise))
     residuals = normal.whitened(gradients) + noise
     usable = np.isfinite(values) & np.isfinite(residuals).all(axis=1)
     residuals = np.where(usable[:, None], residuals, -noise)
     size = np.sqrt(np.mean(residuals**2, axis=1, keepdims=True))
-    residuals = residuals / np.maximum(1.0, size / LARGEST_RESIDUAL) / num_draws
-    return np.sum(residuals, axis=0), normal.stretch(residuals, noise)
+    return values, residuals / np.maximum(1.0, size / LARGEST_RESIDUAL)

@@ -6,12 +6,14 @@ import numpy as np
 
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.fisher import fisher_fit
+from thermocline.fits.gaussian_ascent import Normal
 from thermocline.fits.lbfgs import Ending, Optima, maximise
+from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pathfinder import PathFit, best_along, best_of
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, massive, peak_of
 from thermocline.records import SearchRecord
+from thermocline.support.linear import triangular
 
 FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
 MOST_LOOKS = 2**18
@@ -26,7 +28,7 @@ NUM_NEIGHBOURS = 3  # to which a ridge is looked for
 NUM_HALVINGS = 3  # of the way along it
 BETWEEN = 0.2  # of the way, that a point on the ridge keeps from either end
 MOST_KEPT = 2**15  # unexplained looks that are remembered
-NUM_FISHER = 20  # steps of a fit by slopes, from one that may be far off
+NUM_NATURAL = 20  # steps of a natural ascent, from a fit that may be far off
 NUM_HIGHEST = 256  # draws that may be higher than where ascents ended
 
 
@@ -98,10 +100,11 @@ class Search:
                 self.note([self.without_optimum(max(usable, key=lambda fit: fit.score), ends)])
 
     def without_optimum(self, fit: PathFit, ends: Optima) -> Peak:
-        """A mode where no ascent arrives: the best fit along the way, or what slopes about it make of that."""
+        """A mode where no ascent arrives: the best fit along the way, or what a natural ascent makes of that."""
         top = int(np.argmax(ends.log_density))
-        smoothed = fisher_fit(self.generator, self.evaluate, fit.location, fit.root, NUM_FISHER)
-        fit = best_of(self.generator, self.evaluate, [(fit.location, fit.root), smoothed]) or fit
+        normal = Normal(fit.location, triangular(fit.root))
+        better = natural_ascent(self.generator, self.evaluate, normal, NUM_NATURAL)
+        fit = best_of(self.generator, self.evaluate, [(fit.location, fit.root), better]) or fit
         peak = peak_of(fit.location, ends.log_density[top], fit.root, "path")
         return peak._replace(log_mass=fit.log_mass, highest=ends.position[top])
 
