@@ -19,7 +19,7 @@ from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Move, Scale, leapfrog, metropolis
 from thermocline.opinions.own_draws import Ground, ground_of, in_force, result_of
 from thermocline.paths import AtTemperature, Path, Point
-from thermocline.records import Draw, Draws
+from thermocline.records import Draw, Draws, Estimate
 from thermocline.results.result import Result
 from thermocline.results.storage import Opaque
 from thermocline.support.errors import ThermoclineError
@@ -73,6 +73,11 @@ class Kernel:
         """What log Z is relative to: r = log target - log zeta - log base."""
         return float(self.ground.path.log_zeta)
 
+    @property
+    def log_support(self) -> Estimate:
+        """Log of the base's mass on the target's support: a part of log Z that chains alone do not know."""
+        return self.ground.log_support(self.tuning)
+
     def starts(self, num_chains: int) -> Any:
         """Exact draws of the base on the target's support, (chain, ...), as the target takes its positions."""
         draws = self.ground.base_draws()
@@ -124,7 +129,7 @@ def kernel(
     if after is not None:
         base, method = BaseFit(after.continuation.base, after.log_zeta), after.continuation.method
         if any(isinstance(part, Opaque) for part in (base.base, method, after.continuation.tuning)):
-            raise ThermoclineError("the run of a loaded Result held functions, which are not stored; run it again here.")
+            raise ThermoclineError("the run of a loaded Result held functions, which no file holds; run it again here.")
     chosen = GibbsTempering() if method is None else method
     check_method(chosen)
     if after is None and chosen.pilot is not None:
@@ -136,8 +141,8 @@ def kernel(
     with computing_in("float64"):
         chosen = to_numpy(cast(chosen, "float64"))
         metric = jax.tree.map(lambda leaf: leaf[0], ground.prepared.metric)
-        first = chosen.initial_tuning(metric, ground.prepared.log_ratio[0]) if after is None else after.continuation.tuning
-    return Kernel(ground, chosen, to_numpy(first))
+        tuning = chosen.initial_tuning(metric, ground.prepared.log_ratio[0])
+    return Kernel(ground, chosen, to_numpy(tuning if after is None else after.continuation.tuning))
 
 
 def _checked(draws: Draws) -> Draws:

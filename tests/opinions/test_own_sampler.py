@@ -1,4 +1,4 @@
-"""The density of (x, u) with other people's samplers: exact answers, one Result from draws of any form, and no false trust."""
+"""The density of (x, u) with other people's samplers: exact answers, draws of any form, and no false trust."""
 
 from typing import Any
 

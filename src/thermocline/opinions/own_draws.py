@@ -88,8 +88,8 @@ def result_of(
 
 
 def in_force(tree: Any) -> Any:
-    """Arrays of JAX, in the precision that the caller works in."""
-    return jax.tree.map(jnp.asarray, tree)
+    """Arrays of JAX, in the precision in force; copies, for JAX remembers an array as it first saw it."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf if isinstance(leaf, jax.Array) else np.array(leaf)), tree)
 
 
 def _streams(seed: int) -> np.ndarray:

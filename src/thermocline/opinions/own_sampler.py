@@ -21,7 +21,7 @@ from thermocline.results.result import Result
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled_rows, unravelled
 from thermocline.support.optional import require
-from thermocline.support.precision import computing_in
+from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.support.pytree import pytree
 from thermocline.target import Target, named_leaves
 
@@ -73,7 +73,7 @@ class ExtendedTarget:
         """Where the target starts, halfway along the path."""
         position = named_leaves(self.ground.path.target.initial_position)
         with computing_in("float64"):
-            halfway = np.round(control_at(self.control_map, jnp.asarray(0.5)), 12)
+            halfway = np.round(control_at(in_force(self.control_map), jnp.asarray(0.5)), 12)
         return _as_floats(position | {self.control: halfway})
 
     def initial_positions(self, num_chains: int, *, seed: int = 0) -> dict[str, jax.Array]:
@@ -225,6 +225,8 @@ def extended(
     chosen = Logistic() if control_map is None else control_map
     if jax.tree_util.treedef_is_leaf(jax.tree.structure(chosen)):  # a plain function
         chosen = Monotone(chosen)
+    with computing_in("float64"):
+        law, chosen = to_numpy(cast((law, chosen), "float64"))
     ground = ground_of(target, base, seed, progress)
     names, control = named_leaves(ground.path.target.initial_position), "u"
     while control in names:
