@@ -63,8 +63,8 @@ def own_nuts(setting: Setting, target: tc.Target, fit: tc.BaseFit) -> tuple[tc.R
     import nutpie
 
     extended = tc.extended(target, base=fit, seed=setting.seed, progress=False)
-    lengths = {"chains": setting.num_chains, "tune": setting.num_warmup, "draws": setting.num_draws}
     model = extended.to_nutpie()
+    lengths: dict[str, Any] = {"chains": setting.num_chains, "tune": setting.num_warmup, "draws": setting.num_draws}
     trace, seconds = timed(lambda: nutpie.sample(model, **lengths, seed=setting.seed, progress_bar=False))
     return extended.result(trace, progress=False), seconds
 

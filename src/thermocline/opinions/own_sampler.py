@@ -219,19 +219,19 @@ def extended(
     smooth increasing function onto (0, 1) will do. `law` is that of beta, by default the paper's: uniform but for
     z(beta) and log zeta. The law of another run's Result fits better where the path is long: `law=result.law`.
     """
-    law = Continuous() if law is None else law
-    if ladder_of(law) is not None:
+    chosen_law: Law = Continuous() if law is None else law
+    if ladder_of(chosen_law) is not None:
         raise ThermoclineError("u moves beta continuously and cannot use a Ladder; give tc.Continuous(...) as the law.")
     chosen = Logistic() if control_map is None else control_map
     if jax.tree_util.treedef_is_leaf(jax.tree.structure(chosen)):  # a plain function
         chosen = Monotone(chosen)
     with computing_in("float64"):
-        law, chosen = to_numpy(cast((law, chosen), "float64"))
+        chosen_law, chosen = to_numpy(cast((chosen_law, chosen), "float64"))
     ground = ground_of(target, base, seed, progress)
     names, control = named_leaves(ground.path.target.initial_position), "u"
     while control in names:
         control += "_"
-    return ExtendedTarget(ground, law, chosen, control)
+    return ExtendedTarget(ground, chosen_law, chosen, control)
 
 
 @jax.jit
