@@ -1,6 +1,6 @@
 """Continuously tempered Hamiltonian Monte Carlo: all the modes, and the evidence with its error."""
 
-from thermocline import experimental
+from thermocline import experimental, kernels
 from thermocline.api import extend, sample
 from thermocline.api_many import sample_many
 from thermocline.auto import (
@@ -29,6 +29,7 @@ from thermocline.methods import (
 from thermocline.movers import HMC, NUTS
 from thermocline.opinions.bidirectional import ManySandwiches, Sandwich, bidirectional, bidirectional_many, validate
 from thermocline.opinions.cross_check import CrossCheck, cross_check
+from thermocline.opinions.own_sampler import ExtendedTarget, extended
 from thermocline.opinions.path_sampling import count_based_evidence, thermodynamic_integration
 from thermocline.paths import Continuous, Ladder, Learned, Logistic, Monotone, Neighbours, sigmoidal_betas
 from thermocline.records import Estimate, Mode
@@ -50,6 +51,7 @@ __all__ = [
     "Continuous",
     "CrossCheck",
     "Estimate",
+    "ExtendedTarget",
     "Gaussian",
     "GibbsTempering",
     "JointTempering",
@@ -82,6 +84,7 @@ __all__ = [
     "cross_check",
     "experimental",
     "extend",
+    "extended",
     "fit_advi",
     "fit_auto",
     "fit_bootstrap",
@@ -95,6 +98,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "from_stan",
+    "kernels",
     "load",
     "sample",
     "sample_many",

@@ -145,6 +145,11 @@ def extend(
 def _extended(result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool) -> Result:
     """The walk of `extend`, for one target."""
     before, info = result.continuation, result.info
+    if before.states is None:
+        raise ThermoclineError(
+            "the draws of this run came from a loop outside the library, which alone can go on: draw more there, and "
+            "give all of them to `result` of tc.extended(...) or of the kernel."
+        )
     given = _again(again[0], before.method, "method"), prepared(_again(again[1], before.base, "base"))
     if isinstance(before.tuning, storage.Opaque):
         raise ThermoclineError(

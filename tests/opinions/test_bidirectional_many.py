@@ -59,6 +59,8 @@ def test_bounds_on_many_targets_hold_and_close():
         assert np.all(bounds.lower < truths + 4 * bounds.lower_error)
         assert np.all(bounds.upper > truths - 4 * bounds.upper_error)
         assert np.array_equal(bounds.gap, bounds.upper - bounds.lower)
+        offset = bounds.lower - bounds.forward.log_evidences.value  # but for the latter's correction of bias
+        assert np.all(np.abs(offset) < bounds.lower_error)
     assert abs(fine.lower.sum() - truths.sum()) < 4 * np.sqrt(np.sum(fine.lower_error**2)) + 0.1
     assert abs(fine.upper.sum() - truths.sum()) < 4 * np.sqrt(np.sum(fine.upper_error**2)) + 0.1
     assert np.abs(fine.gap).mean() < np.abs(coarse.gap).mean()

@@ -139,15 +139,19 @@ def check_error(context: Context) -> list[Check]:
 
 
 def check_divergences(context: Context) -> list[Check]:
-    """Share of moves whose energy error left the range an integrator can have."""
+    """Share of moves whose energy error left the range an integrator can have; NaN where nobody told."""
     share = float(context.draws.is_divergent.mean())
+    if np.isnan(share):
+        return []
     advice = "Trajectories diverge where the density bends sharply: raise target_acceptance or reparametrise."
     return [at_most("divergent moves (share)", share, 0.01, 0.5, advice)]
 
 
 def check_nonfinite(context: Context) -> list[Check]:
-    """Share of moves rejected for a NaN or +inf."""
+    """Share of moves rejected for a NaN or +inf, where it is known."""
     share = float(context.draws.is_nonfinite.mean())
+    if np.isnan(share):
+        return []
     advice = (
         "Moves met a NaN in the log density or its gradient, or overflowed, and were rejected: find where, and "
         "return -inf outside the support."

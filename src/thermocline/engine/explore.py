@@ -124,11 +124,7 @@ def explore_batch(
         tuning = tuned(method, before[-1].tuning)
         if tuning is before[-1].tuning:
             break
-    if visits_base(at(tuning, 0)):  # then it needs no more draws: as if all had fallen on the support
-        num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
-        support = np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
-    else:
-        support = count_support(streams, prepared, blocks)
+    support = supported(streams, prepared, tuning, blocks)
     if paths.is_single and lengths.target_error is not None:
         prepared = bought(streams, prepared, lengths.target_error)
         walk = walk._replace(prepared=prepared)
@@ -137,6 +133,14 @@ def explore_batch(
         outcomes = _with_pilot(outcomes, learning)
     of_base = (prepared.positions, prepared.log_ratio) if paths.is_single else ()
     return Explorations(paths, seeds, outcomes, prepared.num_bad, support, *of_base)
+
+
+def supported(streams: np.ndarray, prepared: Prepared, tuning: Tuning, blocks: Blocks) -> np.ndarray:
+    """How many base draws fell on each target's support and of how many: all, where temperatures include the base."""
+    if not visits_base(at(tuning, 0)):
+        return count_support(streams, prepared, blocks)
+    num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
+    return np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
 
 
 class Walk(NamedTuple):

@@ -94,11 +94,15 @@ def draw_bases(streams: np.ndarray, paths: Paths, number: int, kind: int = FIRST
     )
     if not paths.is_single:
         return positions, np.asarray(_log_ratios(paths, positions))
-    path, evaluate = paths.path, Evaluator(paths.path.target, str(dtype))
-    log_target = evaluate.unchecked(positions[0])[0]
-    log_base = log_densities(bases[0], positions[0], path.target.initial_position)
+    return positions, log_ratio_at(paths.path, positions[0])[None]
+
+
+def log_ratio_at(path: Path, rows: np.ndarray) -> np.ndarray:
+    """R at ravelled positions of a single target, one a row."""
+    log_target = Evaluator(path.target, str(rows.dtype)).unchecked(rows)[0]
+    log_base = log_densities(to_numpy(path.base), rows, path.target.initial_position)
     with np.errstate(invalid="ignore"):
-        return positions, (log_target - float(path.log_zeta) - log_base)[None]
+        return log_target - float(path.log_zeta) - log_base
 
 
 @jax.jit

@@ -10,7 +10,7 @@ from thermocline.methods.method import SelfTuned, Temperatures
 from thermocline.methods.tuning import NUM_NODES, Tuning, betas_of_nodes, move_at
 from thermocline.movers import HMC, Keys, Metric, Mover, Scale, metropolis
 from thermocline.paths import AtTemperature, Path, Point, sigmoidal_betas
-from thermocline.paths.control import ControlMap, Extended, ExtendedPoint, Logistic, control_at
+from thermocline.paths.control import ControlMap, Extended, ExtendedPoint, Logistic, control_at, control_given
 from thermocline.paths.laws import Continuous, Ladder, Law, Learned, Neighbours, ladder_of, unwrapped
 from thermocline.records import Draw
 from thermocline.support.errors import ThermoclineError
@@ -131,7 +131,7 @@ class JointTempering(SelfTuned):
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> ExtendedPoint:
         point = path.evaluate(position)
-        return ExtendedPoint(point, self._draw_control(key, tuning, point))
+        return ExtendedPoint(point, control_given(key, tuning.law, self.control_map, point.log_ratio))
 
     def step(self, keys: Keys, path: Path, tuning: Tuning, state: ExtendedPoint) -> tuple[ExtendedPoint, Draw]:
         law = tuning.law
@@ -142,16 +142,11 @@ class JointTempering(SelfTuned):
         draw = record(state.point, self.control_map(state.control), law, move)
         if self.jumps:
             point, has_jumped, probability = jump(key_jump, path, law, state.point)
-            control = jnp.where(has_jumped, self._draw_control(key_law, tuning, point), state.control)
+            drawn = control_given(key_law, law, self.control_map, point.log_ratio)
+            control = jnp.where(has_jumped, drawn, state.control)
             state = ExtendedPoint(point, control)
             draw = draw._replace(num_gradients=draw.num_gradients + 1, jump_acceptance=probability)
         return state, draw
-
-    def _draw_control(self, key: jax.Array, tuning: Tuning, point: Point) -> jax.Array:
-        """U given x, away from the ends, where the control map has no slope left."""
-        edge = jnp.finfo(point.position.dtype).eps
-        beta = tuning.law.sample(key, point.log_ratio)
-        return control_at(self.control_map, jnp.clip(beta, edge, 1 - edge))
 
     def _scale(self, tuning: Tuning) -> Scale:
         """The metric averaged along the path, and the spread of u over the law's segments."""

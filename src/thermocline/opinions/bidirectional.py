@@ -198,7 +198,7 @@ def bidirectional_many(
             starts = np.broadcast_to(starts, (len(paths), num_runs, starts.shape[-1]))
             log_weights, _ = reverse_runs(seed, seeds, paths, tuning, mover, starts)
             reverse[targets] = log_weights[: len(targets)]
-    of_each = [own for own, *_ in weights(runs, forward.index)], reverse[:, None]
+    of_each = [own for _, own, *_ in weights(runs, forward.index)], reverse[:, None]
     below, above = (stacked_estimates(list(map(log_mean_of_independent, side)), (len(forward),)) for side in of_each)
     return ManySandwiches(
         log_zeta + below.value,

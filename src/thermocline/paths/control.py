@@ -46,6 +46,12 @@ def control_at(control_map: ControlMap, inverse_temperature: jax.Array, *, wides
     return (low + high) / 2
 
 
+def control_given(key: jax.Array, law: Law, control_map: ControlMap, log_ratio: jax.Array) -> jax.Array:
+    """A draw of u given x, away from the ends, where the control map has no slope left."""
+    edge = jnp.finfo(log_ratio.dtype).eps
+    return control_at(control_map, jnp.clip(law.sample(key, log_ratio), edge, 1 - edge))
+
+
 @pytree
 class ExtendedPoint:
     """A point of the path together with the control variable."""
