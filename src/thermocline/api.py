@@ -16,9 +16,10 @@ from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Blocks, Paths
-from thermocline.engine.checkpoint import Checkpoint, check_folder
+from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.drawn import Chunk, Drawn
 from thermocline.engine.explore import Exploration, Explorations, explore, go_on
+from thermocline.engine.folder import Guarded
 from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
 from thermocline.engine.plan import TARGET_ERROR, check_options, lengths_of
@@ -73,9 +74,7 @@ def sample(
     check_method(chosen)
     lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error, is_sound)
     check_options(seed, lengths, target_error, chunk_size)
-    if checkpoint is not None:
-        check_folder(checkpoint)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(checkpoint), computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         timer, evaluate = Timer(), checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         target = replace(target, known_modes=None)  # of the search alone
@@ -153,7 +152,7 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         )
     num_chains, num_before = result.draws.log_ratio.shape
     seed, precision = info.seed, info.precision
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
         check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))

@@ -16,8 +16,9 @@ from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
 from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Paths, alike, at
-from thermocline.engine.checkpoint import Checkpoint, check_folder
+from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import Lengths, explore_batch, go_on
+from thermocline.engine.folder import Guarded
 from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
 from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
@@ -78,9 +79,7 @@ def sample_many(
     lengths = lengths_of(chosen, num_chains, num_warmup, fixed, target_error, is_sound)
     check_options(seed, lengths, target_error, chunk_size)
     number, size = num_targets(data), group_size_for(group_size)
-    if checkpoint is not None:
-        check_folder(checkpoint)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(checkpoint), computing_in(precision), closing(reporter_for(progress)) as reporter:
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
@@ -181,7 +180,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
         )
     settings, parts = runs.settings, []
     num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
-    with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
         for part in runs.parts:
             explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
             part = part._replace(explored=explored)

@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 from thermocline.support.budget import Budget
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled, unravelled
+from thermocline.support.interrupts import check
 from thermocline.support.precision import cast, computing_in
 from thermocline.target import Target, check_shapes, describe, named_leaves
 
@@ -66,6 +67,7 @@ class Evaluator:
 
     def unchecked(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same as the target gives them, NaN and +inf included."""
+        check()
         rows = np.ascontiguousarray(rows, self.precision)
         if len(rows) == 0:
             return np.zeros(0, rows.dtype), np.zeros_like(rows)

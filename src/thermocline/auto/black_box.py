@@ -42,7 +42,7 @@ def fit_auto(
     Where its own draws count for little, short tempered runs add what they find. With a limit on evaluations or
     seconds the search takes at most half of it, and its record says so where it was cut short.
     """
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
         evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         return find_base(evaluate, seed, target_error, reporter)
 

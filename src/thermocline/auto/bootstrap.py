@@ -30,7 +30,7 @@ def fit_bootstrap(
     estimated from the draws of all runs together with those of the mixture, weighted for all: a mode that a run has
     lost still counts with its mass.
     """
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
         evaluate = checked_evaluator(target, precision)
         search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
         designer = Designer(evaluate, np.random.default_rng([seed, STREAM]), search)

@@ -126,7 +126,7 @@ def bidirectional(
         raise ThermoclineError(f"num_runs is {num_runs!r}; give an integer of at least 2.")
     chosen = AnnealedImportance() if method is None else method
     positions = _positions(target, exact_draws, num_runs, seed)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         fit = base_for(checked_evaluator(target, precision), base, seed, 0.05, reporter)
         num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)

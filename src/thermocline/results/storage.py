@@ -22,6 +22,7 @@ from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logist
 from thermocline.paths.path import TemperatureSchedule
 from thermocline.paths.reweighting import Curve, Profile, Window
 from thermocline.records import Cost, Estimate, Fingerprint, ModeTable, Phases, RunInfo, SearchRecord, TailIndex
+from thermocline.support import sealed
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Labels
 
@@ -105,25 +106,30 @@ def holds_opaque(value: Any) -> bool:
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
+def written_whole(path: str | Path, *, is_sealed: bool = False) -> Iterator[Path]:
     """A file to write into, which takes the place of `path` once it is whole."""
     path = Path(path)
     temporary = path.with_name(path.name + ".tmp")
     try:
         yield temporary
+        if is_sealed:
+            sealed.seal(temporary)
         temporary.replace(path)
-    except OSError as error:
-        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
+    except (OSError, RuntimeError) as error:  # HDF5 says one or the other when a disk is full
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist, and is there room?") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
-    """The groups and attributes of a file that `Result.save` wrote."""
+def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any], bool]:
+    """The groups and attributes of a file that `Result.save` wrote, and whether it is sealed."""
     import xarray
 
     if not Path(path).is_file():
         raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
+    is_whole = sealed.is_whole(Path(path))
+    if is_whole is False:
+        raise ThermoclineError(f"{path} is damaged: it is not as it was written. Load another copy, or run it again.")
     try:
         with xarray.open_datatree(path, engine="h5netcdf") as tree:
             groups = {
@@ -132,10 +138,10 @@ def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dic
             }
             attributes = {str(key): item for key, item in tree.attrs.items()}
     except Exception as error:
-        raise ThermoclineError(f"{path} cannot be read as a thermocline result: {error}") from error
+        raise ThermoclineError(f"{path} cannot be read as a thermocline result ({error}): it is damaged or not ours.") from error
     if "thermocline" not in attributes:
         raise ThermoclineError(f"{path} is a netCDF file, but not one that Result.save wrote.")
-    return groups, attributes
+    return groups, attributes, is_whole is not None
 
 
 def to_json(value: Any) -> str:

@@ -8,15 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from thermocline.support.errors import ThermoclineError
+from thermocline.support.interrupts import held
+
 PRECISIONS = ("float64", "float32")
 
 
 @contextmanager
 def computing_in(precision: str) -> Iterator[None]:
-    """Run the body with `precision` as JAX's widest float; restores the setting after."""
+    """Run the body with `precision` as JAX's widest float, and signals held; restores both after."""
     if precision not in PRECISIONS:
-        raise ValueError(f"precision is {precision!r}; choose one of {', '.join(PRECISIONS)}.")
-    with jax.enable_x64(precision == "float64"):
+        raise ThermoclineError(f"precision is {precision!r}; choose one of {', '.join(PRECISIONS)}.")
+    with held(), jax.enable_x64(precision == "float64"):
         yield
 
 
