@@ -117,7 +117,7 @@ def study(num_tries: int, seed: int, *, is_warm: bool, kinds: list[Kind] = KINDS
             found = faults(kind, ended)
             wrong += bool(found)
             print(
-                f"{index:3d}  {str(kind):30s}  after {delay:5.2f} s: status {ended.status}, {ended.seconds:4.1f} s, "
+                f"{index:3d}  {kind!s:30s}  after {delay:5.2f} s: status {ended.status}, {ended.seconds:4.1f} s, "
                 f"{len(ended.said)} lines  {'; '.join(found)}",
                 flush=True,
             )

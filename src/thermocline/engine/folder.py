@@ -1,4 +1,4 @@
-"""The door of a call that runs: its folder is its own, signals wait for safe points, and an end by one is a sentence."""
+"""The door of a call that runs: its folder is its own, signals wait for safe points and end in a sentence."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from thermocline.engine.checkpoint import STATE, check_folder
-from thermocline.support.errors import CheckpointError
+from thermocline.support.budget import BudgetSpentError
+from thermocline.support.errors import CheckpointError, ThermoclineError
 from thermocline.support.interrupts import held
 
 LOCK = "lock"
@@ -36,6 +37,8 @@ class Guarded(AbstractContextManager[None]):
             self.stack.__exit__(kind, error, trace)
         except KeyboardInterrupt as late:  # that came too late for a safe point
             error = late
+        if isinstance(error, BudgetSpentError):
+            raise ThermoclineError(f"{error} is too little to begin with; give more, or None for no limit.") from None
         if isinstance(error, KeyboardInterrupt):
             raise type(error)(interrupted(self.folder)) from None
 

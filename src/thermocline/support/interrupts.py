@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM where a handler asks for it, wait for a safe point: raised while XLA compiles they end in crashes."""
+"""Ctrl-C and SIGTERM wait for a safe point: raised while XLA compiles, they end in crashes."""
 
 import os
 import signal

@@ -1,0 +1,30 @@
+"""Compiled programs of users' functions: the last few are kept, where JAX alone would keep all."""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any
+
+import jax
+
+KEPT = 4  # functions; a process that calls with ever new ones would grow until it has no memory maps left
+
+
+def jit_by(key: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`jax.jit`, with programs of their own for each user's function, which `key` finds among the arguments."""
+
+    def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        @lru_cache(maxsize=KEPT)
+        def program(of: Any) -> Callable[..., Any]:
+            @wraps(function)
+            def own(*arguments: Any, **named: Any) -> Any:
+                return function(*arguments, **named)
+
+            return jax.jit(own, **options)
+
+        @wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            return program(key(*arguments, **named))(*arguments, **named)
+
+        return call
+
+    return decorated
