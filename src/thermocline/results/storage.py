@@ -151,7 +151,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dic
             attributes = {str(key): item for key, item in tree.attrs.items()}
     except Exception as error:
         said = reason(error)
-        raise ThermoclineError(f"{path} cannot be read as a thermocline result: damaged, or not ours ({said}).") from error
+        raise ThermoclineError(f"{path} cannot be read as a thermocline result: damaged or foreign ({said}).") from error
     if "thermocline" not in attributes:
         raise ThermoclineError(f"{path} is a netCDF file, but not one that Result.save wrote.")
     return groups, attributes, is_whole is not None

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-KEPT = 4  # functions; a process that calls with ever new ones would grow until it has no memory maps left
+KEPT = 64  # functions; a process that calls with ever new ones would grow until it has no memory maps left
 
 
 def jit_by(key: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
