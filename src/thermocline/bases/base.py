@@ -105,7 +105,7 @@ def check_scales(base: Any) -> None:
     if not hasattr(base, "scale_tril") or isinstance(scale, jax.core.Tracer):
         return
     degrees = getattr(base, "degrees_of_freedom", 1.0)
-    if np.asarray(degrees).dtype.kind not in "iuf":
+    if np.ndim(degrees) != 0 or np.asarray(degrees).dtype.kind not in "iuf":
         raise ThermoclineError(f"degrees_of_freedom of the base is {brief(degrees)}; give a number of more than 2.")
     array = np.asarray(scale)
     is_shaped = array.dtype.kind in "iuf" and (array.ndim == 1 or (array.ndim == 2 and len(set(array.shape)) == 1))

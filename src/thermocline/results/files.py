@@ -32,6 +32,7 @@ from thermocline.support.errors import ThermoclineError
 FORMAT = 2  # of the file's header; raised when older readers could not understand it
 DRAWN = "draws", "weighted_posterior", "unconstrained"  # groups of draws
 OF_EACH = "mode_table", "mode_locations", "log_likelihood", "base_parameters"
+ROOM = 1.2  # of a file, over its numbers
 Groups = dict[str, dict[str, np.ndarray]]
 
 
@@ -61,7 +62,8 @@ def save(results: Result | ManyResults, path: str | Path) -> None:
     }
     tree = xarray.DataTree.from_dict(groups)
     tree.attrs.update(attributes_of(results) | {"thermocline": storage.to_json(header)})
-    with storage.written_whole(path, is_sealed=True) as file:
+    num_bytes = int(ROOM * sum(node.nbytes for node in tree.subtree)) + len(tree.attrs["thermocline"]) + 2**20
+    with storage.written_whole(path, is_sealed=True, num_bytes=num_bytes) as file:
         tree.to_netcdf(file, engine="h5netcdf")
 
 

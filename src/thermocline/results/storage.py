@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,17 +118,23 @@ def path_of(path: Any) -> Path:
 
 
 @contextmanager
-def written_whole(path: str | Path, *, is_sealed: bool = False) -> Iterator[Path]:
-    """A file to write into, which takes the place of `path` once it is whole."""
+def written_whole(path: str | Path, *, is_sealed: bool = False, num_bytes: int = 0) -> Iterator[Path]:
+    """A file to write into, which takes the place of `path` once it is whole.
+
+    Room for so many bytes is had beforehand: HDF5 ends in a segmentation fault where a disk is full.
+    """
     path = path_of(path)
     temporary = path.with_name(path.name + ".tmp")
     try:
+        with temporary.open("wb") as file:
+            if num_bytes and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, num_bytes)
         yield temporary
         if is_sealed:
             sealed.seal(temporary)
         temporary.replace(path)
     except (OSError, RuntimeError) as error:  # HDF5 says one or the other when a disk is full
-        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist? Is there room?") from error
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist? Has it room?") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -151,7 +158,7 @@ def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dic
             attributes = {str(key): item for key, item in tree.attrs.items()}
     except Exception as error:
         said = reason(error)
-        raise ThermoclineError(f"{path} cannot be read as a thermocline result: damaged or foreign ({said}).") from error
+        raise ThermoclineError(f"{path} cannot be read as a thermocline result: it is damaged ({said}).") from error
     if "thermocline" not in attributes:
         raise ThermoclineError(f"{path} is a netCDF file, but not one that Result.save wrote.")
     return groups, attributes, is_whole is not None
