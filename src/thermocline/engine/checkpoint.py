@@ -18,7 +18,7 @@ from thermocline.engine.drawn import Chunk
 from thermocline.engine.plan import Round
 from thermocline.records import Draws
 from thermocline.support import sealed
-from thermocline.support.errors import CheckpointError
+from thermocline.support.errors import CheckpointError, brief
 
 STATE = "state.npz"
 PROGRESS = "phase", "round_index", "offset", "length", "step", "is_last_warmup"  # as the state's header has them
@@ -117,9 +117,10 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
         path.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=path):
             pass
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError, ValueError) as error:
+        named = folder if isinstance(folder, str | os.PathLike) else brief(folder)
         raise CheckpointError(
-            f"the checkpoint folder {folder} cannot be written ({error}); choose another folder."
+            f"the checkpoint folder {named} cannot be written ({error}); choose another folder."
         ) from error
 
 
