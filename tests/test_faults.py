@@ -155,7 +155,7 @@ def test_interruptions_at_random_moments(capsys):
 def test_programs_of_functions_long_gone_are_let_go(monkeypatch):
     monkeypatch.setattr(programs, "KEPT", 2)
 
-    @programs.jit_by(lambda function, x: function, static_argnums=0)
+    @programs.jit_by()
     def applied(function, x):
         return function(x)
 

@@ -198,7 +198,7 @@ def _width(part: slice, widths: tuple[int, int]) -> int:
     return widths[0] if part.stop - part.start <= widths[0] else widths[1]
 
 
-@jit_by(lambda log_density, *others: log_density, static_argnums=0)
+@jit_by()
 def _evaluate(
     log_density: Callable[..., Any], position: Any, data: Any, rows: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

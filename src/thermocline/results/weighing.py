@@ -116,7 +116,7 @@ def as_betas(betas: Any) -> np.ndarray:
     return array
 
 
-@jit_by(lambda function, draws: function, static_argnums=0)
+@jit_by()
 def _mapped(function: Callable[[Any], Any], draws: Any) -> jax.Array:
     """Compiled once for each function."""
     return jax.vmap(function)(draws)
