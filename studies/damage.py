@@ -66,8 +66,9 @@ def runs() -> Runs:
         family, np.arange(3.0), base=BASE, num_warmup=20, num_draws=20, num_chains=2, group_size=4, progress=False
     )
     many.save(place / "many.nc")
-    names = "run", "another", "earlier", "run.nc", "another.nc", "many.nc"
-    return Runs(*(place / name for name in names), whole, many)
+    run, another, earlier = (place / name for name in ("run", "another", "earlier"))
+    saved = (place / "run.nc", place / "another.nc", place / "many.nc")
+    return Runs(run, another, earlier, *saved, whole, many)
 
 
 def cut(path: Path, generator: Generator) -> None:

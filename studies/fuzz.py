@@ -93,7 +93,7 @@ def batch(number: int, size: int = BATCH, kind: str = "calls") -> Iterator[Ended
     found: list[Ended] = []
 
     @seed(number)
-    @settings(max_examples=size, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=size, deadline=None, database=None, suppress_health_check=[*HealthCheck])  # pyright: ignore[reportArgumentType]
     @given(getattr(fuzz_calls, kind)() if kind != "calls" else calls())
     def each(call: Call) -> None:
         found.append(judged(call))

@@ -161,9 +161,10 @@ def targets(draw: Any) -> Call:
     density = (lambda p, data: log_density(p)) if name == "data" and value is not None else log_density
     names = (name, "target", *WORDS.get(name, ()))
     is_searched = name in ("prior", "known_modes")
+    given: dict[str, Any] = {name: value}
     keep = {"num_draws": 4} | ({"base": tc.fit_laplace} if is_searched else {})
     return Call(
-        f"Target({name}={shown(value)})", names, lambda: sample(tc.Target(density, START, **{name: value}), **keep)
+        f"Target({name}={shown(value)})", names, lambda: sample(tc.Target(density, START, **given), **keep)
     )
 
 

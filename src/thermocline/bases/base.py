@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
@@ -102,7 +103,7 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
 def check_scales(base: Any) -> None:
     """What JAX computes with in silence, or NumPy without saying of what: scales that are none."""
     scale = getattr(base, "scale_tril", None)
-    if not hasattr(base, "scale_tril") or isinstance(scale, jax.core.Tracer):
+    if not hasattr(base, "scale_tril") or isinstance(scale, Tracer):
         return
     degrees = getattr(base, "degrees_of_freedom", 1.0)
     if np.ndim(degrees) != 0 or np.asarray(degrees).dtype.kind not in "iuf":

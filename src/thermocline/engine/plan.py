@@ -241,7 +241,7 @@ def checked_options(
             raise ThermoclineError(f"{name} is {brief(flag)}; give True or False.")
     check_seed(seed)
     for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_draws", 4)):
-        value = getattr(lengths, name)
+        value: Any = getattr(lengths, name)
         if value is None and name == "num_warmup":
             continue
         if not (is_whole(value) and least <= value < 2**31):
