@@ -228,7 +228,7 @@ class Result(Output):
         """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
         values = map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
         if values.shape[:1] != self.log_weight.shape:
-            raise ThermoclineError(f"the function {brief(function)} gives no number for each draw; map one draw to one.")
+            raise ThermoclineError(f"the function {brief(function)} gives no number a draw; map one draw to one.")
         if values.ndim == 1:
             return estimate(self._pair(values))
         axes = values.shape[1:]
