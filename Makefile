@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study finding unseen slow kills net bench cost clean
+.PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net bench cost clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
@@ -17,6 +17,9 @@ help:
 	@echo "make unseen     tc.sample on generated targets: right, wrong, lost, by family (long; resumes)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
+	@echo "make fuzz       10,000 wrong calls, each refused in a sentence or honest (resumes; CALLS=n)"
+	@echo "make damage     500 damaged checkpoints and saved runs; make interrupts: 50 Ctrl-C at random moments"
+	@echo "make soak       an hour of calls in one process: do memory, threads and files level off? (MINUTES=n)"
 	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
@@ -77,6 +80,15 @@ slow: $(VENV)/.dev
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
+
+fuzz: $(VENV)/.dev
+	$(RUN) -m studies.fuzz --calls $(or $(CALLS),10000)
+
+damage interrupts: $(VENV)/.dev
+	$(RUN) -m studies.$@
+
+soak: $(VENV)/.dev
+	$(RUN) -m benchmarks.soak --minutes $(or $(MINUTES),60)
 
 net: $(VENV)/.dev
 	$(RUN) -m studies.net $(REF) $(if $(ROUNDING),--rounding)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import thermocline as tc
+from thermocline.support import sealed
 from thermocline.support.pytree import pytree
 
 START = {"x": np.array([0.5, -1.0]), "scale": 0.25}
@@ -72,6 +73,7 @@ def with_header(header: str) -> Path:
     path = file("header.nc", saved().read_bytes())
     with h5netcdf.File(path, "a") as stored:
         stored.attrs["thermocline"] = header
+    sealed.seal(path)
     return path
 
 

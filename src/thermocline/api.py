@@ -16,12 +16,13 @@ from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Blocks, Paths
-from thermocline.engine.checkpoint import Checkpoint, check_folder
+from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.drawn import Chunk, Drawn
 from thermocline.engine.explore import Exploration, Explorations, explore, go_on
+from thermocline.engine.folder import Guarded
 from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
-from thermocline.engine.plan import TARGET_ERROR, check_options, lengths_of
+from thermocline.engine.plan import TARGET_ERROR, checked_options, lengths_of
 from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
@@ -32,9 +33,10 @@ from thermocline.results.assemble import assemble, check_same_run, run_fingerpri
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.support.budget import Budget, BudgetSpentError
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target
+from thermocline.target import Target, check_target
 
 
 def sample(
@@ -66,16 +68,12 @@ def sample(
     `chunk_size` bounds the steps between looks at the progress and changes no draw.
     """
     chosen = GibbsTempering() if method is None else method
-    if not isinstance(target, Target):
-        raise ThermoclineError(
-            f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
-        )
+    check_target(target)
     check_method(chosen)
     lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error, is_sound)
-    check_options(seed, lengths, target_error, chunk_size)
-    if checkpoint is not None:
-        check_folder(checkpoint)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    flags = {"search": search, "progress": progress}
+    seed, lengths, chunk_size = checked_options(seed, lengths, target_error, chunk_size, **flags)
+    with Guarded(checkpoint), computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         timer, evaluate = Timer(), checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         target = replace(target, known_modes=None)  # of the search alone
@@ -135,6 +133,10 @@ def extend(
     user's own functions needs them again, as `base=` and `method=`. The results of `sample_many` go on all together;
     they know their target and data.
     """
+    if not isinstance(result, Result | ManyResults):
+        raise ThermoclineError(f"result is {brief(result)}; give what tc.sample or tc.sample_many returned.")
+    if num_draws is not None and not (is_whole(num_draws) and num_draws >= 1):
+        raise ThermoclineError(f"num_draws is {brief(num_draws)}; give a positive integer, or None for as many again.")
     if isinstance(result, ManyResults):
         return extend_many(result, num_draws, progress)
     if target is None:
@@ -144,6 +146,7 @@ def extend(
 
 def _extended(result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool) -> Result:
     """The walk of `extend`, for one target."""
+    check_target(target)
     before, info = result.continuation, result.info
     if before.states is None:
         raise ThermoclineError(
@@ -158,7 +161,7 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         )
     num_chains, num_before = result.draws.log_ratio.shape
     seed, precision = info.seed, info.precision
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
         check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))

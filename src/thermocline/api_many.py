@@ -16,10 +16,11 @@ from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.checks import Check
 from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Paths, alike, at
-from thermocline.engine.checkpoint import Checkpoint, check_folder
+from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import Lengths, explore_batch, go_on
+from thermocline.engine.folder import Guarded
 from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
-from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
+from thermocline.engine.plan import TARGET_ERROR, Pace, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator
@@ -28,9 +29,10 @@ from thermocline.paths import Path
 from thermocline.results.assemble import run_fingerprint
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import ManyRuns, Part, Runs, Settings, lean
-from thermocline.support.errors import ThermoclineError, ThermoclineWarning
+from thermocline.support.errors import ThermoclineError, ThermoclineWarning, brief
+from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target, dimension
+from thermocline.target import Target, check_numbers, check_target, dimension
 
 GROUP_SIZE = 32  # targets a block, on a CPU; for any number of them the same, because width changes rounding
 GROUP_SIZE_ELSEWHERE = 256
@@ -71,16 +73,17 @@ def sample_many(
     dropped once a target's checks are made, and only their weights kept, for the evidence. With `checkpoint`, a
     folder, draws go to its files and are read from there when asked for; the same call resumes a run that was cut off.
     """
+    check_target(target)
     chosen = GibbsTempering() if method is None else method
     check_method(chosen)
     _check_sized(chosen)
     fixed = NUM_DRAWS if num_draws is None and target_error is None else num_draws
     lengths = lengths_of(chosen, num_chains, num_warmup, fixed, target_error, is_sound)
-    check_options(seed, lengths, target_error, chunk_size)
+    flags = {"search": search, "progress": progress, "positions": positions}
+    seed, lengths, chunk_size = checked_options(seed, lengths, target_error, chunk_size, **flags)
+    check_numbers(data, "data")
     number, size = num_targets(data), group_size_for(group_size)
-    if checkpoint is not None:
-        check_folder(checkpoint)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(checkpoint), computing_in(precision), closing(reporter_for(progress)) as reporter:
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
@@ -181,7 +184,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
         )
     settings, parts = runs.settings, []
     num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
-    with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
         for part in runs.parts:
             explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
             part = part._replace(explored=explored)
@@ -234,6 +237,6 @@ def _check_sized(method: Method) -> None:
 def group_size_for(group_size: int | None) -> int:
     if group_size is None:
         return GROUP_SIZE if jax.default_backend() == "cpu" else GROUP_SIZE_ELSEWHERE
-    if not (isinstance(group_size, int | np.integer) and group_size >= 1):
-        raise ThermoclineError(f"group_size is {group_size!r}; give a positive number of targets, or None.")
+    if not (is_whole(group_size) and group_size >= 1):
+        raise ThermoclineError(f"group_size is {brief(group_size)}; give a positive number of targets, or None.")
     return int(group_size)

@@ -14,8 +14,11 @@ from jax.flatten_util import ravel_pytree
 from thermocline.support.budget import Budget
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled, unravelled
+from thermocline.support.interrupts import check
+from thermocline.support.options import check_seed
 from thermocline.support.precision import cast, computing_in
-from thermocline.target import Target, check_shapes, describe, named_leaves
+from thermocline.support.programs import jit_by
+from thermocline.target import Target, check_shapes, check_target, describe, named_leaves
 
 WIDTHS = (16, 256)  # rows of the two sizes in which the one program is compiled
 WIDE_WIDTHS = (16, 64)  # of a density that makes arrays of more than `WIDE` numbers a row: then caches are the limit
@@ -66,6 +69,7 @@ class Evaluator:
 
     def unchecked(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same as the target gives them, NaN and +inf included."""
+        check()
         rows = np.ascontiguousarray(rows, self.precision)
         if len(rows) == 0:
             return np.zeros(0, rows.dtype), np.zeros_like(rows)
@@ -131,8 +135,12 @@ class Evaluator:
         return values, gradients
 
 
-def checked_evaluator(target: Target, precision: str = "float64", budget: Budget | None = None) -> Evaluator:
+def checked_evaluator(
+    target: Target, precision: str = "float64", budget: Budget | None = None, seed: int = 0
+) -> Evaluator:
     """The target in `precision` on rows; an error with the reason if it cannot be sampled from where it starts."""
+    check_target(target)
+    check_seed(seed)
     with computing_in(precision):
         check_shapes(cast(target, precision))
     evaluate = Evaluator(target, precision, budget)
@@ -190,7 +198,7 @@ def _width(part: slice, widths: tuple[int, int]) -> int:
     return widths[0] if part.stop - part.start <= widths[0] else widths[1]
 
 
-@partial(jax.jit, static_argnums=0)
+@jit_by()
 def _evaluate(
     log_density: Callable[..., Any], position: Any, data: Any, rows: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief, reason
 from thermocline.support.pytree import pytree, static
 from thermocline.support.tables import Section, html_of
 
@@ -96,19 +96,46 @@ def check_shapes(target: Target) -> None:
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
-    except TypeError as error:
+    except Exception as error:  # the user's own code says what it likes
         given = "log_density(position)" if target.data is None else "log_density(position, data)"
-        raise ThermoclineError(f"{given} could not be called at the initial position: {error}") from error
+        raise ThermoclineError(f"{given} could not be called at the initial position: {reason(error)}.") from error
     if not hasattr(shape, "shape") or shape.shape != ():
         raise ThermoclineError(
-            f"log_density returns {shape} where one number is needed; sum the log densities of the observations."
+            f"log_density returns {brief(shape)} where one number is needed; sum the log densities of the observations."
         )
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ThermoclineError(f"log_density returns values of type {shape.dtype}; return a float.")
 
 
+def check_target(target: Any) -> None:
+    """Raise with the reason when what is given is no target, or its parts are not what they stand for."""
+    if not isinstance(target, Target):
+        raise ThermoclineError(
+            f"the target is of type {type(target).__name__}; give tc.Target(log_density, initial_position)."
+        )
+    for name in ("log_density", "constrain"):
+        part = getattr(target, name)
+        if not (callable(part) or (part is None and name == "constrain")):
+            raise ThermoclineError(f"{name} of the target is {brief(part)}; give a function of a position.")
+    check_position(target.initial_position)
+    for name in ("data", "known_modes"):
+        check_numbers(getattr(target, name), name)
+
+
+def check_numbers(tree: Any, name: str) -> None:
+    """Leaves must be what JAX has arrays of."""
+    try:
+        leaves = named_leaves(tree)
+    except (TypeError, ValueError) as error:
+        raise ThermoclineError(f"{name} is {brief(tree)}, which JAX cannot take apart ({reason(error)}).") from error
+    for leaf in leaves.values():
+        if not hasattr(leaf, "aval") and np.asarray(leaf).dtype.kind not in "biufcV":
+            raise ThermoclineError(f"{name} holds {brief(leaf)}, which is no array of numbers; give floats.")
+
+
 def check_position(position: Any) -> None:
     """Parameters must exist, have names of their own, be floats and be finite."""
+    check_numbers(position, "initial_position")
     leaves = named_leaves(position)
     if len(leaves) < len(jax.tree.leaves(position)):
         raise ThermoclineError(
@@ -118,9 +145,9 @@ def check_position(position: Any) -> None:
     if sum(np.size(leaf) for leaf in leaves.values()) == 0:
         raise ThermoclineError("the model has no parameters: `initial_position` holds no numbers, nothing to sample.")
     for name, leaf in leaves.items():
-        if not jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating):
+        if not jnp.issubdtype(np.asarray(leaf).dtype, jnp.floating):
             raise ThermoclineError(
-                f"parameter {name} is of type {jnp.asarray(leaf).dtype}; gradients need real parameters. "
+                f"parameter {name} is of type {np.asarray(leaf).dtype}; gradients need real parameters. "
                 "Write it as a float, or sum a discrete latent out of the density."
             )
         if not np.all(np.isfinite(leaf)):

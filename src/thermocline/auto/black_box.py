@@ -8,6 +8,7 @@ from thermocline.auto.design import Designer
 from thermocline.auto.many_modes import fit_many_modes
 from thermocline.auto.pilots import ROOM, pilot
 from thermocline.bases import BaseFit, sampled_rows
+from thermocline.engine.folder import Guarded
 from thermocline.engine.progress import Reporter, reporter_for
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import fit_advi
@@ -42,8 +43,8 @@ def fit_auto(
     Where its own draws count for little, short tempered runs add what they find. With a limit on evaluations or
     seconds the search takes at most half of it, and its record says so where it was cut short.
     """
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
+        evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds), seed)
         return find_base(evaluate, seed, target_error, reporter)
 
 

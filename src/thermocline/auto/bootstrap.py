@@ -9,6 +9,7 @@ from thermocline.auto.design import Designer, pooled_moments
 from thermocline.auto.pilots import LENGTHS, join_chains
 from thermocline.bases import BaseFit, Gaussian
 from thermocline.engine.explore import explore
+from thermocline.engine.folder import Guarded
 from thermocline.engine.progress import reporter_for
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.moments import shrunk
@@ -30,8 +31,8 @@ def fit_bootstrap(
     estimated from the draws of all runs together with those of the mixture, weighted for all: a mode that a run has
     lost still counts with its mass.
     """
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
-        evaluate = checked_evaluator(target, precision)
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
+        evaluate = checked_evaluator(target, precision, seed=seed)
         search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
         designer = Designer(evaluate, np.random.default_rng([seed, STREAM]), search)
         designer.first()

@@ -29,7 +29,7 @@ def fit_local_mixture(target: Target, *, seed: int = 0, importance: bool = True,
     their sum, a lower bound where the fits do not overlap. Such a base is multimodal and needs jumps.
     """
     with computing_in(precision):
-        evaluate = checked_evaluator(target, precision)
+        evaluate = checked_evaluator(target, precision, seed=seed)
         search = searched(evaluate, seed, evaluate.initial_position[None], Silent())
         peaks = [peak for peak in search.peaks if peak.found_by not in ("path", "variational fit")]
         if not peaks:

@@ -5,10 +5,12 @@ from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief, reason
+from thermocline.support.programs import jit_by
 from thermocline.support.pytree import pytree
 from thermocline.support.tables import Section, html_of
 from thermocline.target import named_leaves
@@ -78,10 +80,9 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
             )
     try:
         draw = jax.eval_shape(lambda: base.sample(jax.random.key(0)))
-    except (TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # a user's own code says what it likes
         raise ThermoclineError(
-            f"the base cannot be sampled: {reason} Are its mean and scale floats, and of the same size?"
+            f"the base cannot be sampled: {reason(error)}. Are its mean and scale floats, and of the same size?"
         ) from error
     expected = {name: np.shape(leaf) for name, leaf in named_leaves(initial_position).items()}
     actual = {name: leaf.shape for name, leaf in named_leaves(draw).items()}
@@ -90,9 +91,36 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
             f"the base draws positions of shape {actual} but the target lives on {expected}; "
             "a base must sample the same PyTree as `initial_position`."
         )
-    value = jax.eval_shape(base.log_density, draw)
-    if getattr(value, "shape", None) != ():
-        raise ThermoclineError(f"the base's log_density returns {value} where one number is needed.")
+    try:
+        value = jax.eval_shape(base.log_density, draw)
+    except Exception as error:
+        raise ThermoclineError(f"the base's log_density cannot be called at its own draw: {reason(error)}.") from error
+    if getattr(value, "shape", None) != () or not np.issubdtype(value.dtype, np.floating):
+        raise ThermoclineError(f"the base's log_density returns {brief(value)} where one number is needed, as a float.")
+    check_scales(base)
+
+
+def check_scales(base: Any) -> None:
+    """What JAX computes with in silence, or NumPy without saying of what: scales that are none."""
+    scale = getattr(base, "scale_tril", None)
+    if not hasattr(base, "scale_tril") or isinstance(scale, Tracer):
+        return
+    degrees = getattr(base, "degrees_of_freedom", 1.0)
+    if np.ndim(degrees) != 0 or np.asarray(degrees).dtype.kind not in "iuf":
+        raise ThermoclineError(f"degrees_of_freedom of the base is {brief(degrees)}; give a number of more than 2.")
+    array = np.asarray(scale)
+    is_shaped = array.dtype.kind in "iuf" and (array.ndim == 1 or (array.ndim == 2 and len(set(array.shape)) == 1))
+    diagonal = np.diagonal(array) if is_shaped and array.ndim == 2 else array
+    if not (is_shaped and np.all(np.isfinite(array)) and np.all(diagonal)):
+        raise ThermoclineError(
+            f"scale_tril of the base is {brief(scale)}; give a vector of deviations, or a lower triangular matrix, of "
+            "finite numbers without 0 on its diagonal, and of the position's size."
+        )
+    if array.ndim == 2 and np.any(np.triu(array, 1)):
+        raise ThermoclineError(
+            "scale_tril of the base has numbers above its diagonal; give the lower triangle L of a covariance L Lᵀ, "
+            "or use tc.Gaussian.from_covariance."
+        )
 
 
 def fresh_draws(key: jax.Array, base: NormalisedDensity, num_draws: int) -> jax.Array:
@@ -100,7 +128,7 @@ def fresh_draws(key: jax.Array, base: NormalisedDensity, num_draws: int) -> jax.
     return jax.vmap(lambda key: ravel_pytree(base.sample(key))[0])(jax.random.split(key, num_draws))
 
 
-_fresh_draws = jax.jit(fresh_draws, static_argnames="num_draws")
+_fresh_draws = jit_by(lambda key, base, num_draws: jax.tree.structure(base), static_argnums=2)(fresh_draws)
 
 
 def sampled_rows(base: Any, seed: Any, number: int) -> np.ndarray:
@@ -117,7 +145,7 @@ def log_densities(base: Any, rows: np.ndarray, like: Any) -> np.ndarray:
     return np.asarray(_log_densities(base, like, rows))
 
 
-@jax.jit
+@jit_by(lambda base, *others: jax.tree.structure(base))
 def _log_densities(base: Any, like: Any, rows: jax.Array) -> jax.Array:
     unravel = ravel_pytree(like)[1]
     return jax.vmap(lambda row: base.log_density(unravel(row)))(rows)

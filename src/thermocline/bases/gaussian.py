@@ -10,7 +10,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.support import linear, special
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.pytree import pytree
 
 LOG_TWO_PI = float(np.log(2 * np.pi))
@@ -135,9 +135,10 @@ class StudentT(Elliptical):
     def __post_init__(self) -> None:
         degrees = self.degrees_of_freedom
         is_known = isinstance(degrees, int | float | np.number | np.ndarray)  # and not a tracer
-        if degrees is None or (is_known and not np.all(np.asarray(degrees) > FEWEST_DEGREES)):
+        is_good = is_known and np.asarray(degrees).dtype.kind in "iuf" and np.all(np.asarray(degrees) > FEWEST_DEGREES)
+        if degrees is None or isinstance(degrees, str | bytes | list | dict) or (is_known and not is_good):
             raise ThermoclineError(
-                f"degrees_of_freedom is {degrees}; "
+                f"degrees_of_freedom is {brief(degrees)}; "
                 "a t base needs a number of more than 2, for a finite variance (by default 7)."
             )
 
@@ -236,7 +237,12 @@ class LowRankGaussian(OnRows):
 def _ravelled_like(mean: Any, values: Any) -> np.ndarray:
     """A number, or a PyTree like `mean`, as a vector of the mean's size."""
     size = sum(np.size(leaf) for leaf in jax.tree.leaves(mean))
-    return np.broadcast_to(linear.ravelled(values, np).astype(float), (size,))
+    try:
+        return np.broadcast_to(linear.ravelled(values, np).astype(float), (size,))
+    except (TypeError, ValueError) as error:
+        raise ThermoclineError(
+            f"the base's deviations are {brief(values)}; give a number, or a PyTree like the mean, of {size} numbers."
+        ) from error
 
 
 def _as_floats(leaf: Any) -> Any:

@@ -14,6 +14,7 @@ import thermocline as tc
 from thermocline.auto import FITS, FITS_OF_DRAWS
 from thermocline.bases import BASES
 from thermocline.checks import CHECKS
+from thermocline.cli.stopping import status_of, stoppable
 from thermocline.cli.targets import data_of, demonstration, target_of, truth
 from thermocline.engine.checkpoint import STATE
 from thermocline.methods import METHODS
@@ -21,7 +22,7 @@ from thermocline.report.summary import as_dict, to_json
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.tables import Section, sections_text
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit statuses; a run that is ok or suspect ends with 0
+FAILED, BAD_INPUT = 1, 2  # exit statuses; a run that is ok or suspect ends with 0
 
 
 class Commands(TyperGroup):
@@ -29,7 +30,11 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            result = super().invoke(ctx)
+            with stoppable():
+                result = super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            say(str(stop) or "Interrupted.")
+            raise typer.Exit(status_of(stop)) from None
         except (ThermoclineError, ValueError, OSError) as error:
             say(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from error
@@ -43,7 +48,7 @@ app = typer.Typer(
     cls=Commands,
     help="Posterior draws from all modes, and the evidence with an error bar.\n\n"
     "Start with `thermocline demo`. Exit status: 0 for a verdict of ok or suspect, 1 for failed, "
-    "2 for bad input, 130 when interrupted.",
+    "2 for bad input, 130 when interrupted, 143 by SIGTERM.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -120,9 +125,8 @@ def sampled(target: tc.Target, data: Path | None, fit: Any, options: dict[str, A
         if data is None:
             return tc.sample(target, base=fit, **options)
         return tc.sample_many(target, data_of(data), **options)
-    except KeyboardInterrupt:
-        say(how_to_resume(options["checkpoint"]))
-        raise typer.Exit(INTERRUPTED) from None
+    except KeyboardInterrupt as stop:
+        raise type(stop)(how_to_resume(options["checkpoint"])) from None
 
 
 @app.command()

@@ -5,7 +5,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -17,7 +17,8 @@ import numpy as np
 from thermocline.engine.drawn import Chunk
 from thermocline.engine.plan import Round
 from thermocline.records import Draws
-from thermocline.support.errors import CheckpointError
+from thermocline.support import sealed
+from thermocline.support.errors import CheckpointError, brief
 
 STATE = "state.npz"
 PROGRESS = "phase", "round_index", "offset", "length", "step", "is_last_warmup"  # as the state's header has them
@@ -31,9 +32,11 @@ class Checkpoint:
     not held in memory but read from their files, as far as they are asked for.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], fingerprint: dict[str, str], *, streams: bool = False) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], fingerprint: dict[str, str], *, streams: bool = False, part: str = ""
+    ) -> None:
         self.folder = Path(folder)
-        self.fingerprint = fingerprint
+        self.fingerprint = fingerprint | {"part": part}  # each file belongs to one part of one run
         self.streams = streams
         check_folder(folder)
 
@@ -42,13 +45,13 @@ class Checkpoint:
 
     def aside(self, name: str) -> "Checkpoint":
         """A folder within this one, for a part of the same run."""
-        return Checkpoint(self.folder / name, self.fingerprint, streams=self.streams)
+        return Checkpoint(self.folder / name, self.fingerprint, streams=self.streams, part=name)
 
     def kept(self, first_step: int, block: int, chunk: Chunk) -> Chunk:
         """The chunk once its draws are in a file; it counts when `store` has counted it."""
         path = self.folder / f"draws_{first_step:012d}_{block:05d}.npz"
         fields = dict(zip(Draws._fields, chunk.read(*Draws._fields), strict=True))
-        _write(path, {"is_active": chunk.is_active, **fields})
+        _write(path, {"is_active": chunk.is_active, **fields}, str(self.fingerprint))
         return self._chunk(path) if self.streams else chunk
 
     def store(self, coming: Round, offset: int, state: Any, num_draws: int) -> None:
@@ -91,7 +94,8 @@ class Checkpoint:
         for path in sorted(self.folder.glob("draws_*.npz")):
             _, first_step, *block = path.stem.split("_")
             if int(first_step) < last_step:
-                chunks[int(block[0])].append(self._chunk(path))
+                stored = _read(path, str(self.fingerprint))  # the whole of it once, so that its seal is known
+                chunks[int(block[0])].append(self._chunk(path) if self.streams else _chunk_of(stored))
         found = sum(chunk.num_steps for each in chunks for chunk in each)
         if found != num_draws:
             raise CheckpointError(
@@ -101,10 +105,7 @@ class Checkpoint:
         return chunks
 
     def _chunk(self, path: Path) -> Chunk:
-        """A file of draws: read as a whole, or mapped each time that some of it is asked for."""
-        if not self.streams:
-            stored = _read(path)
-            return Chunk.of(Draws(**{name: stored[name] for name in Draws._fields}), stored["is_active"])
+        """A file of draws, mapped each time that some of it is asked for."""
         is_active, log_ratio = mapped(path, "is_active", "log_ratio")
         return Chunk(np.array(is_active), log_ratio.shape[2], partial(mapped, path))
 
@@ -116,24 +117,48 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
         path.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=path):
             pass
-    except (OSError, TypeError) as error:
+    except (OSError, TypeError, ValueError) as error:
+        named = folder if isinstance(folder, str | os.PathLike) else brief(folder)
         raise CheckpointError(
-            f"the checkpoint folder {folder} cannot be written ({error}); choose another folder."
+            f"the checkpoint folder {named} cannot be written ({error}); choose another folder."
         ) from error
 
 
-def _write(path: Path, arrays: dict[str, Any]) -> None:
+def _chunk_of(stored: dict[str, np.ndarray]) -> Chunk:
+    """In memory, from the arrays of a file."""
+    return Chunk.of(Draws(**{name: stored[name] for name in Draws._fields}), stored["is_active"])
+
+
+def _write(path: Path, arrays: dict[str, Any], run: str = "") -> None:
+    """Replace a file whole, sealed with its name and the run that it belongs to."""
     temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, **arrays)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, seal=sealed.of_parts(arrays, path.name + run), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise CheckpointError(
+            f"{path} cannot be written ({error}). What was kept before is whole: make room, and the same call goes on."
+        ) from error
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+def _read(path: Path, run: str = "") -> dict[str, np.ndarray]:
+    """The arrays of a file that `_write` wrote."""
     with _readable(path), np.load(path, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+        arrays = {name: file[name] for name in file.files}
+        seal = arrays.pop("seal", None)
+        if seal is not None and not np.array_equal(seal, sealed.of_parts(arrays, path.name + run)):
+            raise ValueError("its seal is broken: it was changed, or is another's")
+    if seal is None:
+        raise CheckpointError(
+            f"{path} is not a thermocline checkpoint, or of another version: go on with the version that began it, or "
+            "remove the folder."
+        )
+    return arrays
 
 
 def mapped(path: Path, *names: str) -> tuple[np.ndarray, ...]:
@@ -147,7 +172,7 @@ def _readable(path: Path) -> Iterator[None]:
     """A sentence where a file cannot be read."""
     try:
         yield
-    except (OSError, ValueError, EOFError, KeyError, struct.error, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever those say who take a damaged file apart
         raise CheckpointError(
             f"{path} cannot be read ({error}); it is damaged or not ours. Remove the folder."
         ) from error

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.bases import Base, BaseFit, check_base
+from thermocline.bases.base import check_scales
 from thermocline.engine.batch import Paths, at
 from thermocline.paths import Path
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief, reason
 from thermocline.support.precision import cast, to_numpy
 from thermocline.target import Target, check_position, named_leaves
 
@@ -19,14 +20,29 @@ from thermocline.target import Target, check_position, named_leaves
 def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFit:
     """The base as a fit; one that is a function of the target is run here. Log zeta is NaN where nobody knows it."""
     if callable(base) and not hasattr(base, "log_density"):
-        base = base(target, seed=seed)
+        base = of_function(base, target, seed)
     fit = as_fit(base)
-    if not hasattr(fit.base, "log_density"):
+    if not (np.ndim(fit.log_zeta) == 0 and np.asarray(fit.log_zeta).dtype.kind in "iuf"):
+        raise ThermoclineError(f"log_zeta of the base is {brief(fit.log_zeta)}; give a number, or NaN if unknown.")
+    if not hasattr(fit.base, "log_density") or isinstance(fit.base, type):
         raise ThermoclineError(
             f"the base has no `log_density`: it is of type {type(fit.base).__name__}; give tc.Gaussian(...), "
             "tc.Base(log_density, sample), or a fit such as tc.fit_laplace."
         )
+    check_scales(fit.base)
     return fit._replace(base=cast(prepared(fit.base), precision))
+
+
+def of_function(function: Callable[..., Any], target: Target, seed: int) -> Any:
+    """The base that a function makes of a target; one that raises is named."""
+    try:
+        return function(target, seed=seed)
+    except ThermoclineError:
+        raise
+    except Exception as error:
+        raise ThermoclineError(
+            f"the base's function {brief(function)} failed: {reason(error)}. It is called as base(target, seed=seed)."
+        ) from error
 
 
 def as_fit(base: Any) -> BaseFit:

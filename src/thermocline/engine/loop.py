@@ -19,6 +19,7 @@ from thermocline.engine.progress import Reporter
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.records import Draws, Phases
+from thermocline.support.interrupts import check
 
 SECONDS_A_CHUNK = 0.5
 BUFFER_BYTES = 64e6
@@ -195,6 +196,7 @@ class Timer:
 
     @contextmanager
     def timing(self, name: str) -> Iterator[None]:
+        check()
         began = time.monotonic()
         yield
         self.last = time.monotonic() - began

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +14,8 @@ from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.budget import Budget
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.options import check_seed, is_number, is_whole
 
 RAMP, WARMUP, SAMPLING = range(3)
 PHASES = ("ramp", "warmup", "sampling")  # as `records.Phases` has them
@@ -229,20 +229,27 @@ def lengths_of(
     return Lengths(num_chains, num_warmup, first, MOST_DRAWS, is_free, target_error, rule)
 
 
-def check_options(seed: int, lengths: Lengths, target_error: float | None, chunk_size: int | None) -> None:
-    """Raise with the reason where an option is none."""
-    if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
-        raise ThermoclineError(f"seed is {seed!r}; give an integer from 0 to 2**32 - 1.")
+def checked_options(
+    seed: Any, lengths: Lengths, target_error: Any, chunk_size: Any, **flags: Any
+) -> tuple[int, Lengths, int | None]:
+    """Seed, lengths and chunk size as Python's own integers; raises with the reason where an option is none."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise ThermoclineError(f"{name} is {brief(flag)}; give True or False.")
+    check_seed(seed)
     for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_draws", 4)):
-        value = getattr(lengths, name)
+        value: Any = getattr(lengths, name)
         if value is None and name == "num_warmup":
             continue
-        if not isinstance(value, int | np.integer) or value < least:
-            raise ThermoclineError(f"{name} is {value!r}; give an integer of at least {least}.")
-    if target_error is not None and not (isinstance(target_error, Real) and target_error > 0):
-        raise ThermoclineError(f"target_error is {target_error!r}; give a positive standard error of log Z, or None.")
-    if chunk_size is not None and not (isinstance(chunk_size, int | np.integer) and chunk_size >= 1):
-        raise ThermoclineError(f"chunk_size is {chunk_size!r}; give a positive number of steps, or None.")
+        if not (is_whole(value) and least <= value < 2**31):
+            raise ThermoclineError(f"{name} is {brief(value)}; give an integer of at least {least}.")
+        lengths = lengths._replace(**{name: int(value)})
+    if target_error is not None and not (is_number(target_error) and target_error > 0):
+        remedy = "give a positive standard error of log Z, or None"
+        raise ThermoclineError(f"target_error is {brief(target_error)}; {remedy}.")
+    if chunk_size is not None and not (is_whole(chunk_size) and chunk_size >= 1):
+        raise ThermoclineError(f"chunk_size is {brief(chunk_size)}; give a positive number of steps, or None.")
+    return int(seed), lengths, None if chunk_size is None else int(chunk_size)
 
 
 def is_accurate(target_error: float, is_sound: Callable[[float, Look], bool], look: Look) -> bool:

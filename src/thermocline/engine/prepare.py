@@ -16,6 +16,7 @@ from thermocline.paths import Path
 from thermocline.records import BaseDraws, Estimate
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import to_numpy
+from thermocline.support.programs import jit_by
 from thermocline.target import describe
 
 NUM_BASE_DRAWS = 4096
@@ -105,7 +106,7 @@ def log_ratio_at(path: Path, rows: np.ndarray) -> np.ndarray:
         return log_target - float(path.log_zeta) - log_base
 
 
-@jax.jit
+@jit_by(lambda paths, positions: paths.path.target.log_density)
 def _log_ratios(paths: Paths, positions: jax.Array) -> jax.Array:
     return paths.map(lambda path, own: jax.vmap(path.log_ratio)(own), positions)
 

@@ -1,7 +1,6 @@
 """The programs of a run: many steps of many chains and their start, compiled; adaptation, on the host."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from typing import Any
 
 import jax
@@ -16,9 +15,11 @@ from thermocline.movers import Keys, Metric
 from thermocline.paths import Path
 from thermocline.records import Array, Draws
 from thermocline.support.precision import to_numpy
+from thermocline.support.programs import jit_by
 
 BEFORE_ALL = -1  # the number of no step: chains begin
 BEGINNING, STEPS, SHARED = range(3)  # what keys of a stream are for
+SIZES = ("capacity", "mesh")
 
 Runner = Callable[[Callable[[Batch], Any], Iterable[Batch]], Iterator[Any]]
 
@@ -80,7 +81,7 @@ def _chain_keys(key: jax.Array, chains: Array) -> jax.Array:
     return jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
 
 
-@partial(jax.jit, static_argnames=("capacity", "mesh"))
+@jit_by(lambda shared, method, block, *steps, **sizes: block.paths.path.target.log_density, static_argnames=SIZES)
 def advance(
     shared: np.ndarray,
     method: Method,

@@ -34,7 +34,7 @@ def fit_advi(
     by default the target's own), and stops when the ELBO no longer rises above its noise (see `ascend`). log zeta
     is the ELBO: a lower bound of log Z, but for the error of the 4096 fresh draws that estimate it.
     """
-    evaluate = checked_evaluator(target, precision)
+    evaluate = checked_evaluator(target, precision, seed=seed)
     start = evaluate.initial_position if initial is None else ravelled(initial).astype(precision)
     generator = np.random.default_rng([seed, STREAM])
     ascent, reached = advi(generator, evaluate, start, full_rank=full_rank, num_draws=num_draws, most_steps=most_steps)

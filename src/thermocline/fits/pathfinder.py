@@ -63,7 +63,7 @@ def fit_pathfinder(target: Target, *, seed: int = 0, num_paths: int = 8, precisi
     One ascent starts at the target's initial position, the others within 2 of it in each coordinate. The density may be
     unbounded: points too far up a spike have a low ELBO. log zeta is the ELBO by 1024 fresh draws, a lower bound.
     """
-    evaluate = checked_evaluator(target, precision)
+    evaluate = checked_evaluator(target, precision, seed=seed)
     generator = np.random.default_rng([seed, STREAM])
     offsets = generator.uniform(-SPREAD, SPREAD, (num_paths, evaluate.dimension))
     offsets[0] = 0.0

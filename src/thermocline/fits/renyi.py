@@ -49,7 +49,7 @@ def fit_renyi(
             f"order is {order}; give one above 1 (2 is chi-squared) or between 0 and 1. Order 0 is fit_advi; "
             "order 1, KL(target ‖ base), asks for the target's moments: fit_moments on draws."
         )
-    evaluate, side = checked_evaluator(target, precision), "lower" if order < 1 else "upper"
+    evaluate, side = checked_evaluator(target, precision, seed=seed), "lower" if order < 1 else "upper"
     generators = [np.random.default_rng([seed, stream]) for stream in (ADVI_STREAM, STREAM)]
     first, _ = advi(generators[0], evaluate, evaluate.initial_position, full_rank=full_rank)
     ascent, reached = renyi(generators[1], evaluate, first.normal, float(order), num_draws, most_steps)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief, reason
 from thermocline.support.flat import ravelled, ravelled_rows, unravelled
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_position, describe
@@ -23,7 +23,7 @@ def from_numpy(value_and_grad: Callable[[Any], tuple[Any, Any]], initial_positio
     for all chains.
     """
     if not callable(value_and_grad):
-        raise ThermoclineError(f"value_and_grad is {value_and_grad!r}; give a function of a position.")
+        raise ThermoclineError(f"value_and_grad is {brief(value_and_grad)}; give a function of a position.")
     check_position(initial_position)
     with computing_in("float64"):
         start = to_numpy(cast(initial_position, "float64"))
@@ -55,14 +55,19 @@ def from_numpy(value_and_grad: Callable[[Any], tuple[Any, Any]], initial_positio
 
 def _check(value_and_grad: Callable[[Any], Any], position: Any) -> None:
     """One call at the start must give a number and a gradient of the position's shape."""
-    outcome = value_and_grad(position)
+    try:
+        outcome = value_and_grad(position)
+    except Exception as error:
+        raise ThermoclineError(
+            f"value_and_grad could not be called at the initial position: {reason(error)}."
+        ) from error
     if not (isinstance(outcome, tuple | list) and len(outcome) == 2):
         raise ThermoclineError(
             f"value_and_grad returns {type(outcome).__name__} where a pair is needed: log density, gradient."
         )
     value, gradient = outcome
     if np.size(value) != 1 or not np.issubdtype(np.asarray(value).dtype, np.number):
-        raise ThermoclineError(f"value_and_grad returns {value!r} as the log density where one number is needed.")
+        raise ThermoclineError(f"value_and_grad returns {brief(value)} as the log density where one number is needed.")
     expected, actual = ([np.shape(leaf) for leaf in jax.tree.leaves(tree)] for tree in (position, gradient))
     if expected != actual or jax.tree.structure(gradient) != jax.tree.structure(position):
         raise ThermoclineError(

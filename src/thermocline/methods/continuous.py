@@ -98,7 +98,7 @@ def SimulatedTempering(
     Thompson 1995): every warm-up round estimates the rungs' marginal, Rao-Blackwellised, and flattens it. With
     `neighbours`, beta moves one rung at a time.
     """
-    betas = sigmoidal_betas(100) if betas is None else np.asarray(betas)
+    betas = sigmoidal_betas(100) if betas is None else np.atleast_1d(betas)
     moves: Mover = HMC() if mover is None else mover
     ladder = Neighbours if neighbours else Ladder
     if log_weights is not None:

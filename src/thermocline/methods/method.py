@@ -7,12 +7,13 @@ import jax
 import numpy as np
 
 from thermocline.methods import tuning as tune
+from thermocline.methods.options import check_parts
 from thermocline.methods.tuning import Tuning
 from thermocline.movers import Keys, Metric, Mover
 from thermocline.paths import Path
 from thermocline.records import Draw, Draws
 from thermocline.support import fingerprint
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 
 
 class Temperatures(Enum):
@@ -109,12 +110,15 @@ class SelfTuned:
 def check_method(method: Any) -> None:
     """Raise where a method is none, or does not say all that a method says."""
     if isinstance(method, type) or not hasattr(method, "step"):
-        raise ThermoclineError(f"method is {method!r}; give an object with its options, such as tc.GibbsTempering().")
+        raise ThermoclineError(
+            f"method is {brief(method)}; give an object with its options, such as tc.GibbsTempering()."
+        )
     missing = [name for name in vars(Method) if not (name.startswith("_") or hasattr(method, name))]
     if missing:
         raise ThermoclineError(
             f"{type(method).__name__} lacks {', '.join(missing)}, which every method has; docs/extending.md shows one."
         )
+    check_parts(method)
 
 
 def describe_method(method: Any) -> str:

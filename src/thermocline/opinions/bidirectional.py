@@ -15,6 +15,7 @@ from thermocline.api_many import sample_many
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Lengths, explore
+from thermocline.engine.folder import Guarded
 from thermocline.engine.progress import reporter_for
 from thermocline.estimators.chains import systematic_resample
 from thermocline.evaluator import checked_evaluator
@@ -28,7 +29,7 @@ from thermocline.results.runs import Runs, weights
 from thermocline.results.weighing import stacked_estimates
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import cast, computing_in, to_numpy
-from thermocline.target import Target
+from thermocline.target import Target, check_target
 
 NUM_CHAINS = 4  # that runs up of many targets are spread over
 
@@ -125,10 +126,11 @@ def bidirectional(
     if not (isinstance(num_runs, int | np.integer) and num_runs >= 2):
         raise ThermoclineError(f"num_runs is {num_runs!r}; give an integer of at least 2.")
     chosen = AnnealedImportance() if method is None else method
+    check_target(target)
     positions = _positions(target, exact_draws, num_runs, seed)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
-        fit = base_for(checked_evaluator(target, precision), base, seed, 0.05, reporter)
+        fit = base_for(checked_evaluator(target, precision, seed=seed), base, seed, 0.05, reporter)
         num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)
         lengths = Lengths(num_chains, num_warmup, num_runs // num_chains, num_runs // num_chains)
         path, up, _, _ = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter)

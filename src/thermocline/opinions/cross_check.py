@@ -13,7 +13,7 @@ from thermocline.estimators.stages import has_stages
 from thermocline.methods import GibbsTempering, Method, ParallelTempering
 from thermocline.records import Estimate
 from thermocline.results.result import Result
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 from thermocline.target import Target
 
 DISAGREEMENT = 1e-3  # p-value of the difference from which two answers are said to differ
@@ -70,6 +70,8 @@ def cross_check(
     error is no larger than that of `result`, or before it would exceed `num_gradients`, by default twice as many as
     `result` took. A loaded result will do: only its numbers are used.
     """
+    if not isinstance(result, Result):
+        raise ThermoclineError(f"result is {brief(result)}; give what tc.sample returned, and its target.")
     if result.log_evidence is None:
         raise ThermoclineError("this run has no evidence to check; cross_check compares log evidences.")
     budget = 2 * result.cost.evaluations.total if num_gradients is None else num_gradients

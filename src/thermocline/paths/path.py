@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 
 from thermocline.bases import NormalisedDensity
 from thermocline.records import Array
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.pytree import pytree, static
 from thermocline.target import Target
 
@@ -117,10 +117,14 @@ def sigmoidal_betas(num_rungs: int, scale: float = 4.0) -> np.ndarray:
 
 def checked_betas(betas: Any) -> np.ndarray:
     """A schedule that rises from 0 to 1."""
-    schedule = np.asarray(betas, float)
+    try:
+        schedule = np.asarray(betas, float)
+    except (TypeError, ValueError):
+        schedule = np.zeros(0)
     goes_up = schedule.ndim == 1 and schedule.size > 1 and np.all(np.diff(schedule) >= 0)
     if not goes_up or schedule[0] != 0 or schedule[-1] != 1:
         raise ThermoclineError(
-            f"betas is {betas!r}; give inverse temperatures that rise from 0 to 1, as tc.sigmoidal_betas(100) does."
+            f"betas is {brief(betas)}; give inverse temperatures that rise from 0 to 1, as "
+            "tc.sigmoidal_betas(100) does."
         )
     return schedule

@@ -21,6 +21,7 @@ from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import unravelled
 from thermocline.support.precision import to_numpy
+from thermocline.support.programs import jit_by
 from thermocline.target import Labels, Target, leaf_name
 
 NOTHING = Cost(Phases(), Phases())
@@ -143,7 +144,7 @@ def in_coordinates(target: Target, positions: np.ndarray) -> tuple[Any, Any]:
     return trees, trees if target.constrain is None else to_numpy(_shown(target, trees))
 
 
-@jax.jit
+@jit_by(lambda target, trees: target.constrain)
 def _shown(target: Target, trees: Any) -> Any:
     return jax.vmap(target.shown)(trees)
 
@@ -195,7 +196,7 @@ def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
     return {name: values.reshape(*index.shape, *values.shape[1:]) for name, values in joined.items()}
 
 
-@jax.jit
+@jit_by(lambda target, positions: target.log_likelihood)
 def _log_likelihoods(target: Target, positions: jax.Array) -> dict[str, Any]:
     log_likelihood, unravel = target.log_likelihood, ravel_pytree(target.initial_position)[1]
     assert log_likelihood is not None

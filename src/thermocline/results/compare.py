@@ -10,7 +10,8 @@ from thermocline.records import Estimate
 from thermocline.results.output import Tables
 from thermocline.results.result import Result
 from thermocline.support import fingerprint, special
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.options import is_number
 from thermocline.support.tables import Section
 
 REASONS = ("verdict", "data", "caveats")  # not to compare; each can be overridden by its name
@@ -162,11 +163,15 @@ def _check_results(results: Any) -> None:
 
 
 def _log_weights(names: list[str], prior: Mapping[str, float] | None) -> dict[str, float]:
+    if not (prior is None or isinstance(prior, Mapping)):
+        raise ThermoclineError(f"prior is {brief(prior)}; give a dict of weights by model name.")
     weights = dict.fromkeys(names, 1.0) if prior is None else dict(prior)
     if set(weights) != set(names):
         raise ThermoclineError(f"prior weights {', '.join(map(str, weights))}, but the models are {', '.join(names)}.")
     for name, weight in weights.items():
-        if not (np.isfinite(weight) and weight > 0):
-            raise ThermoclineError(f"the prior weight of {name} is {weight}; give a positive number, or leave it out.")
+        if not (is_number(weight) and 0 < weight < np.inf):
+            raise ThermoclineError(
+                f"the prior weight of {name} is {brief(weight)}; give a positive number, or leave it out."
+            )
     total = sum(weights.values())
     return {name: float(np.log(weights[name] / total)) for name in names}

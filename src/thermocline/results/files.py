@@ -29,9 +29,10 @@ from thermocline.results.result import Continuation, Result
 from thermocline.results.runs import Known, ManyRuns, Settings, scattered
 from thermocline.support.errors import ThermoclineError
 
-FORMAT = 1  # of the file's header; raised when older readers could not understand it
+FORMAT = 2  # of the file's header; raised when older readers could not understand it
 DRAWN = "draws", "weighted_posterior", "unconstrained"  # groups of draws
 OF_EACH = "mode_table", "mode_locations", "log_likelihood", "base_parameters"
+ROOM = 1.2  # of a file, over its numbers
 Groups = dict[str, dict[str, np.ndarray]]
 
 
@@ -61,7 +62,8 @@ def save(results: Result | ManyResults, path: str | Path) -> None:
     }
     tree = xarray.DataTree.from_dict(groups)
     tree.attrs.update(attributes_of(results) | {"thermocline": storage.to_json(header)})
-    with storage.written_whole(path) as file:
+    num_bytes = int(ROOM * sum(node.nbytes for node in tree.subtree)) + len(tree.attrs["thermocline"]) + 2**20
+    with storage.written_whole(path, is_sealed=True, num_bytes=num_bytes) as file:
         tree.to_netcdf(file, engine="h5netcdf")
 
 
@@ -102,16 +104,31 @@ def _header_of_many(results: ManyResults, each: list[Result], arrays: dict[str, 
 
 def load(path: str | Path) -> Any:
     """The Result, or the ManyResults, that was saved; executes nothing, and answers what needs no new evaluation."""
-    groups, attributes = storage.read_groups(path)
+    groups, attributes, is_sealed = storage.read_groups(path)
     try:
         header, arrays = json.loads(attributes["thermocline"]), groups["thermocline"]
+        _check_format(path, header.get("format"), attributes.get("inference_library_version"), is_sealed)
         if "many" in header:
             return _load_many(groups)
         run = {name: storage.decode(header[name], arrays) for name in ("template", "info")}
         run |= {"log_zeta": float(header["log_zeta"]), "log_support": Estimate(*header["log_support"])}
         return _result(groups, header["names"], run | storage.decode(header["run"], arrays))
+    except ThermoclineError:
+        raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise ThermoclineError(f"{path} is damaged, or of another version of thermocline: {error!r}.") from error
+
+
+def _check_format(path: str | Path, form: Any, made: Any, is_sealed: bool) -> None:
+    """A sentence for a file of another version, and for one that lost the seal at its end."""
+    if isinstance(form, int) and form != FORMAT:
+        age, remedy = ("newer", "update thermocline") if form > FORMAT else ("older", "load it with that version")
+        raise ThermoclineError(
+            f"{path} is of format {form}, of {age} versions of thermocline (it was written by {made}); {remedy}, or "
+            "open its draws with xarray or ArviZ."
+        )
+    if not is_sealed:
+        raise ThermoclineError(f"{path} is damaged: the seal at its end is gone. Load another copy, or run it again.")
 
 
 def _result(groups: Groups, names: dict[str, Any], run: dict[str, Any]) -> Result:

@@ -19,7 +19,17 @@ from thermocline.modes.table import mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
 from thermocline.results.output import Output
-from thermocline.results.weighing import Weighing, as_betas, by_component, log_prior, map_draws, stacked_estimates
+from thermocline.results.weighing import (
+    Weighing,
+    as_betas,
+    by_component,
+    check_probability,
+    log_prior,
+    map_draws,
+    stacked_estimates,
+)
+from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.options import is_whole
 from thermocline.support.precision import computing_in
 
 
@@ -97,20 +107,22 @@ class Result(Output):
 
     def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
         """Quantile of function(draw) under the target."""
-        if not 0 < probability < 1:
-            raise ValueError(f"probability is {probability}; give a number strictly between 0 and 1.")
+        check_probability(probability)
         return self._elementwise(lambda pair: self.weighing.quantile(pair, probability), function)
 
     def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
         """Central interval of function(draw) under the target; each end has its own error."""
+        check_probability(probability)
         tail = (1 - probability) / 2
         return Interval(self.quantile(function, tail), self.quantile(function, 1 - tail))
 
     def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
         """Equally weighted draws of the target by name: systematic resampling of the base's draws and all chains'."""
-        if not (isinstance(num_draws, int | np.integer) and num_draws > 0):
-            raise ValueError(f"num_draws is {num_draws!r}; give a positive integer.")
-        index = systematic_resample(self.log_weight, num_draws, seed)
+        if not (is_whole(num_draws) and num_draws > 0):
+            raise ThermoclineError(f"num_draws is {brief(num_draws)}; give a positive integer.")
+        if not (is_whole(seed) and seed >= 0):
+            raise ThermoclineError(f"seed is {brief(seed)}; give an integer of at least 0.")
+        index = systematic_resample(self.log_weight, int(num_draws), int(seed))
         return {name: values[index] for name, values in self.pool.items()}
 
     def log_partition(self, betas: Any) -> Curve:
@@ -209,12 +221,14 @@ class Result(Output):
         if self.law is not None:
             return self.law
         if self.schedule is None:
-            raise ValueError(f"{what} need a tempered run; this one stayed at beta = 1.")
-        raise ValueError(f"{what} need draws of x and beta together; {self.info.method} makes none.")
+            raise ThermoclineError(f"{what} need a tempered run; this one stayed at beta = 1.")
+        raise ThermoclineError(f"{what} need draws of x and beta together; {self.info.method} makes none.")
 
     def _elementwise(self, estimate: Callable[[Pair], Estimate], function: Callable[[Any], Any]) -> Estimate:
         """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
         values = map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
+        if values.shape[:1] != self.log_weight.shape:
+            raise ThermoclineError(f"the function {brief(function)} gives no number a draw; map one draw to one.")
         if values.ndim == 1:
             return estimate(self._pair(values))
         axes = values.shape[1:]

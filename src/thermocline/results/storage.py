@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,8 @@ from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logist
 from thermocline.paths.path import TemperatureSchedule
 from thermocline.paths.reweighting import Curve, Profile, Window
 from thermocline.records import Cost, Estimate, Fingerprint, ModeTable, Phases, RunInfo, SearchRecord, TailIndex
-from thermocline.support.errors import ThermoclineError
+from thermocline.support import sealed
+from thermocline.support.errors import ThermoclineError, brief, reason
 from thermocline.target import Labels
 
 # The classes that files may hold, by tags of their own: modules and classes can be renamed, and tags stay. Only these
@@ -104,26 +106,49 @@ def holds_opaque(value: Any) -> bool:
     return isinstance(value, Opaque) or any(map(holds_opaque, items))
 
 
+def path_of(path: Any) -> Path:
+    """What a user gives as a path, which must have a name."""
+    try:
+        found = Path(path)
+    except TypeError:
+        found = Path()
+    if not found.name:
+        raise ThermoclineError(f"path is {brief(path)}; give the name of a file.")
+    return found
+
+
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
-    """A file to write into, which takes the place of `path` once it is whole."""
-    path = Path(path)
+def written_whole(path: str | Path, *, is_sealed: bool = False, num_bytes: int = 0) -> Iterator[Path]:
+    """A file to write into, which takes the place of `path` once it is whole.
+
+    Room for so many bytes is had beforehand: HDF5 ends in a segmentation fault where a disk is full.
+    """
+    path = path_of(path)
     temporary = path.with_name(path.name + ".tmp")
     try:
+        with temporary.open("wb") as file:
+            if num_bytes and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, num_bytes)
         yield temporary
+        if is_sealed:
+            sealed.seal(temporary)
         temporary.replace(path)
-    except OSError as error:
-        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist?") from error
+    except (OSError, RuntimeError) as error:  # HDF5 says one or the other when a disk is full
+        raise ThermoclineError(f"{path} cannot be written ({error}); does its folder exist? Has it room?") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
-    """The groups and attributes of a file that `Result.save` wrote."""
+def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any], bool]:
+    """The groups and attributes of a file that `Result.save` wrote, and whether it is sealed."""
     import xarray
 
-    if not Path(path).is_file():
+    path = path_of(path)
+    if not path.is_file():
         raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
+    is_whole = sealed.is_whole(path)
+    if is_whole is False:
+        raise ThermoclineError(f"{path} is damaged: it is not as it was written. Load another copy, or run it again.")
     try:
         with xarray.open_datatree(path, engine="h5netcdf") as tree:
             groups = {
@@ -132,10 +157,11 @@ def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dic
             }
             attributes = {str(key): item for key, item in tree.attrs.items()}
     except Exception as error:
-        raise ThermoclineError(f"{path} cannot be read as a thermocline result: {error}") from error
+        said = reason(error)
+        raise ThermoclineError(f"{path} cannot be read as a thermocline result: it is damaged ({said}).") from error
     if "thermocline" not in attributes:
         raise ThermoclineError(f"{path} is a netCDF file, but not one that Result.save wrote.")
-    return groups, attributes
+    return groups, attributes, is_whole is not None
 
 
 def to_json(value: Any) -> str:

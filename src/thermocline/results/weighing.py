@@ -1,7 +1,6 @@
 """Functions of draws and of beta, and how values at the draws become estimates under the target."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +14,10 @@ from thermocline.estimators.two_states import Pair, TwoStates, pooled
 from thermocline.paths import Law
 from thermocline.paths.laws import log_prior_at
 from thermocline.records import Estimate
+from thermocline.support.errors import ThermoclineError, brief, reason
+from thermocline.support.options import is_number
 from thermocline.support.precision import computing_in
+from thermocline.support.programs import jit_by
 
 
 class Described(NamedTuple):
@@ -74,8 +76,27 @@ def map_draws(function: Callable[[Any], Any], draws: Any) -> np.ndarray:
         with computing_in("float64"):
             return np.asarray(_mapped(function, draws), float)
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+        pass
+    except Exception as error:  # the user's own code says what it likes
+        raise _refused(function, error) from error
+    try:
         number = len(jax.tree.leaves(draws)[0])
         return np.array([function(jax.tree.map(lambda leaf: leaf[i], draws)) for i in range(number)], float)  # noqa: B023
+    except Exception as error:
+        raise _refused(function, error) from error
+
+
+def _refused(function: Any, error: Exception) -> ThermoclineError:
+    return ThermoclineError(
+        f"the function {brief(function)} has no number at the draws: {reason(error)}. It is called with one draw, "
+        "shaped like a position, and must return a number or an array of them."
+    )
+
+
+def check_probability(probability: Any) -> None:
+    """Of a quantile or an interval."""
+    if not (is_number(probability) and 0 < probability < 1):
+        raise ThermoclineError(f"probability is {brief(probability)}; give a number strictly between 0 and 1.")
 
 
 def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
@@ -86,13 +107,16 @@ def log_prior(law: Law, betas: np.ndarray) -> np.ndarray:
 
 def as_betas(betas: Any) -> np.ndarray:
     """One or several inverse temperatures as a flat array."""
-    array = np.atleast_1d(np.asarray(betas, float))
-    if np.any((array < 0) | (array > 1)):
-        raise ValueError("inverse temperatures lie between 0 and 1.")
+    try:
+        array = np.atleast_1d(np.asarray(betas, float))
+    except (TypeError, ValueError):
+        array = np.array([np.nan])
+    if array.ndim != 1 or not np.all((array >= 0) & (array <= 1)):
+        raise ThermoclineError(f"betas is {brief(betas)}; inverse temperatures lie between 0 and 1.")
     return array
 
 
-@partial(jax.jit, static_argnums=0)
+@jit_by()
 def _mapped(function: Callable[[Any], Any], draws: Any) -> jax.Array:
     """Compiled once for each function."""
     return jax.vmap(function)(draws)

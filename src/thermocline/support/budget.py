@@ -3,7 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.options import is_number
 
 NO_LIMIT = float("inf")
 ENOUGH = 2**16  # evaluations; with fewer left, all that is done at once shrinks in proportion
@@ -26,8 +27,8 @@ class Budget:
     def of(cls, max_evaluations: float | None, max_seconds: float | None) -> "Budget":
         """From the options of a call, where None is no limit."""
         for name, value in (("max_evaluations", max_evaluations), ("max_seconds", max_seconds)):
-            if value is not None and not value > 0:
-                raise ThermoclineError(f"{name} is {value}; it must be positive, or None for no limit.")
+            if value is not None and not (is_number(value) and value > 0):
+                raise ThermoclineError(f"{name} is {brief(value)}; it must be positive, or None for no limit.")
         return cls(max_evaluations or NO_LIMIT, max_seconds or NO_LIMIT)
 
     def half(self) -> "Budget":
