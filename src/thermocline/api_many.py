@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from thermocline.engine.explore import Lengths, explore_batch, go_on
 from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
 from thermocline.engine.plan import TARGET_ERROR, Pace, check_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
-from thermocline.engine.progress import Reporter, reporter_for
+from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path
@@ -29,6 +28,7 @@ from thermocline.results.assemble import run_fingerprint
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import ManyRuns, Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning
+from thermocline.support.keywords import suggesting
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, dimension
 
@@ -40,6 +40,7 @@ NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains
 MOST_BYTES = 8e9  # of draws of the parameters, in memory
 
 
+@suggesting
 def sample_many(
     target: Target,
     data: Any,
@@ -80,7 +81,7 @@ def sample_many(
     number, size = num_targets(data), group_size_for(group_size)
     if checkpoint is not None:
         check_folder(checkpoint)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with computing_in(precision), watched(reporter_for(progress)) as reporter:
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
@@ -181,7 +182,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
         )
     settings, parts = runs.settings, []
     num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
-    with computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
+    with computing_in(settings.precision), watched(reporter_for(progress)) as reporter:
         for part in runs.parts:
             explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
             part = part._replace(explored=explored)

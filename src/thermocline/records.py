@@ -224,7 +224,7 @@ class Mode:
     found_by: str
 
 
-NAMES = {"warmup": "warm-up", "modes": "mode table"}  # of phases that are not called as their field is
+NAMES = {"ramp": "first warm-up", "warmup": "warm-up", "modes": "mode table", "rest": "the rest"}  # of phases that are not called as their field is
 
 
 @dataclass(frozen=True)
@@ -238,6 +238,7 @@ class Phases:
     adapt: Any = 0  # between the rounds of warm-up
     sampling: Any = 0
     modes: Any = 0  # the table of modes
+    rest: Any = 0  # of the call: checks of the input, draws of the base, coordinates of the draws
 
     def __add__(self, other: "Phases") -> "Phases":
         return Phases(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))

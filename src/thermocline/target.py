@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, cause_of
 from thermocline.support.pytree import pytree, static
 from thermocline.support.tables import Section, html_of
 
@@ -96,15 +96,48 @@ def check_shapes(target: Target) -> None:
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
-    except TypeError as error:
-        given = "log_density(position)" if target.data is None else "log_density(position, data)"
-        raise ThermoclineError(f"{given} could not be called at the initial position: {error}") from error
+    except Exception as error:
+        raise ThermoclineError(_why_not_called(target, error)) from None
     if not hasattr(shape, "shape") or shape.shape != ():
         raise ThermoclineError(
             f"log_density returns {shape} where one number is needed; sum the log densities of the observations."
         )
     if not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ThermoclineError(f"log_density returns values of type {shape.dtype}; return a float.")
+
+
+def _why_not_called(target: Target, error: Exception) -> str:
+    """What the user's density said, where it said it, and what it may want."""
+    given = "log_density(position)" if target.data is None else "log_density(position, data)"
+    said = f"{given} could not be called at the initial position: {cause_of(error)}"
+    if isinstance(error, KeyError):
+        among = f"parameters are {_shapes(target.initial_position)}; data are {_shapes(target.data) or 'none'}"
+        return f"{said}, which is among neither: {among}."
+    if "Tracer" in type(error).__name__:
+        return f"{said} Write it with jax.numpy and jnp.where, or give a function of NumPy to tc.from_numpy."
+    return said
+
+
+def not_finite(values: dict[str, Any]) -> str:
+    """A sentence on the first array that is NaN or infinite somewhere; empty where none is."""
+    for name, value in values.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+            places = np.argwhere(~np.isfinite(array))
+            first = f", first at {places[0].tolist()}" if array.ndim else ""
+            return (
+                f"data {name} is NaN or infinite at {len(places)} of {array.size} places{first}; leave these "
+                "observations out, or write them as parameters"
+            )
+    return ""
+
+
+def data_of(target: Target) -> dict[str, Any]:
+    """The data by name, and the arrays that the density takes from around it."""
+    around = inspect.getclosurevars(target.log_density) if inspect.isfunction(target.log_density) else None
+    outer = {} if around is None else {**around.globals, **around.nonlocals}
+    arrays = {name: value for name, value in outer.items() if isinstance(value, np.ndarray | jax.Array)}
+    return arrays | named_leaves(target.data)
 
 
 def check_position(position: Any) -> None:

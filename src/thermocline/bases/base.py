@@ -82,7 +82,7 @@ def check_base(base: NormalisedDensity, initial_position: Any) -> None:
         reason = str(error).splitlines()[0]
         raise ThermoclineError(
             f"the base cannot be sampled: {reason} Are its mean and scale floats, and of the same size?"
-        ) from error
+        ) from None
     expected = {name: np.shape(leaf) for name, leaf in named_leaves(initial_position).items()}
     actual = {name: leaf.shape for name, leaf in named_leaves(draw).items()}
     if expected != actual or jax.tree.structure(draw) != jax.tree.structure(initial_position):

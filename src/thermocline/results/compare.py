@@ -11,11 +11,13 @@ from thermocline.results.output import Tables
 from thermocline.results.result import Result
 from thermocline.support import fingerprint, special
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.keywords import suggesting
 from thermocline.support.tables import Section
 
 REASONS = ("verdict", "data", "caveats")  # not to compare; each can be overridden by its name
 
 
+@suggesting
 def compare(
     results: Mapping[str, Result], *, prior: Mapping[str, float] | None = None, despite: Collection[str] = ()
 ) -> "Comparison":

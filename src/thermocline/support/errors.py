@@ -1,4 +1,9 @@
-"""The library's own exceptions and warnings."""
+"""The library's own exceptions and warnings, and where in a user's code an error arose."""
+
+import traceback
+from pathlib import Path
+
+PACKAGE, STANDARD = str(Path(__file__).parents[1]), str(Path(traceback.__file__).parent)
 
 
 class ThermoclineError(ValueError):
@@ -11,3 +16,18 @@ class CheckpointError(ThermoclineError):
 
 class ThermoclineWarning(UserWarning):
     """Results may be unreliable; the message names what was noticed."""
+
+
+def cause_of(error: BaseException) -> str:
+    """Another's error in one line: where in the user's own code it arose, its type, and the first line it says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: {said}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: {said}" if frames else said
+
+
+def _is_users(file: str) -> bool:
+    """Neither ours, nor installed, nor of the interpreter itself."""
+    return not file.startswith((PACKAGE, STANDARD, "<frozen")) and "site-packages" not in file
