@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.support import special
 from thermocline.support.tails import student_log_tail, student_quantile
-from thermocline.target import Labels
+from thermocline.target import Labels, describe
 
 Array = Any  # of JAX while a run goes on, of NumPy in what it leaves
 
@@ -222,6 +222,9 @@ class Mode:
     entered: int  # moves of a chain into its basin, at any temperature
     left: int
     found_by: str
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: mass {self.mass}, highest at {describe(self.location, longest=3)}>"
 
 
 NAMES = {"ramp": "first warm-up", "warmup": "warm-up", "modes": "mode table", "rest": "the rest"}  # of phases that are not called as their field is

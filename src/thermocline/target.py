@@ -54,11 +54,17 @@ class Target:
             return self.log_density(position)
         return self.log_density(position, self.data)
 
+    def __repr__(self) -> str:
+        return f"<Target of {'; '.join(f'{name} {value}' for name, value in self._described())}>"
+
     def _repr_html_(self) -> str:
+        rows = [*self._described(), *(("caveat", caveat) for caveat in self.caveats)]
+        return html_of(Section("Target", (), rows))
+
+    def _described(self) -> list[tuple[str, str]]:
         data = "none" if self.data is None else _shapes(self.data)
         prior = "none" if self.prior is None else type(self.prior).__name__
-        rows = [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
-        return html_of(Section("Target", (), [*rows, *(("caveat", caveat) for caveat in self.caveats)]))
+        return [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
 
     def shown(self, position: Any) -> Any:
         """The position in the user's own coordinates."""

@@ -11,6 +11,7 @@ from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.results.runs import DROPPED, stacked
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 from thermocline.target import Labels
 
 if TYPE_CHECKING:
