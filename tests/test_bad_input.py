@@ -126,7 +126,8 @@ TABLE = [
     case(
         "NaN in the data",
         lambda: sample(tc.Target(lambda p, data: -jnp.sum((p - data["y"]) ** 2), 0.5, {"n": 2.0, "y": WITH_NAN})),
-        "log density is nan at the initial position (x = 0.5); data y is NaN or infinite at 1 of 3 places, first at [1]",
+        "log density is nan at the initial position (x = 0.5)",
+        "data y is NaN or infinite at 1 of 3 places, first at [1]",
         "leave these observations out",
     ),
     case(

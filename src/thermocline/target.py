@@ -102,7 +102,7 @@ def check_shapes(target: Target) -> None:
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever the user's code says
         raise ThermoclineError(_why_not_called(target, error)) from None
     if not hasattr(shape, "shape") or shape.shape != ():
         raise ThermoclineError(

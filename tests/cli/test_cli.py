@@ -19,7 +19,7 @@ from thermocline.bases import BASES
 from thermocline.checks import CHECKS
 from thermocline.cli.commands import app, distinct_names, target_of
 from thermocline.methods import METHODS
-from thermocline.records import Draws, Estimate
+from thermocline.records import Draws
 
 MODEL = '''
 import jax.numpy as jnp
@@ -163,8 +163,8 @@ def test_models_of_front_ends_give_their_evidence(name, text, package, tmp_path)
     given = [] if package == "pymc" else ["--data", tmp_path / "data.json"]
     done = run("run", tmp_path / name, *given, *SMALL, *LENGTH, "--json")
     assert done.exit_code == 0, done.output
-    evidence = Estimate(**json.loads(done.stdout)["log_evidence"])
-    assert abs(evidence.z_score(-0.25 * 0.5**2 - 0.5 * math.log(4 * math.pi))) < 4
+    value = json.loads(done.stdout)["log_evidence"]["value"]  # Laplace's base is the target
+    assert value == pytest.approx(-0.25 * 0.5**2 - 0.5 * math.log(4 * math.pi), abs=1e-6)
 
 
 def test_a_run_within_max_evaluations(folder):
@@ -233,7 +233,7 @@ def test_compare_files(finished, folder):
         (["run", "{folder}/unfinished.py"], "unfinished.py, line 2: SyntaxError: '(' was never closed"),
         (["run", "{folder}/wrong.py"], "wrong.py, line 6: TypeError: "),
         (["run", "{folder}/bad.stan"], "in 'bad.stan', line 2, column"),
-        (["run", "{folder}/model.py:target", "--data", "{folder}/typo.json"], "Expecting ',' delimiter: line 1 column 10"),
+        (["run", "{folder}/model.py:target", "--data", "{folder}/typo.json"], "delimiter: line 1 column 10"),
         (["run", "{folder}/model.py:target", "--max-seconds", "-1"], "max_seconds is -1"),
         (["run", "{folder}/model.py:target", "--method", "magic"], "there is no method 'magic'; choose among gibbs"),
         (["run", "{folder}/model.py:target", "--base", "magic"], "there is no fit 'magic'; choose among auto"),

@@ -110,7 +110,8 @@ def _between_chains_p_value(influence: np.ndarray, batches: Batches | None) -> f
 def check_weights(context: Context) -> list[Check]:
     """Do enough draws carry weight, and is the mean of the weights known? Not where Pareto k is above 0.7.
 
-    The effective number is after autocorrelation; at both ends of the path. Where the base's own draws count, they are the base's end, and chains need not know it.
+    The effective number is after autocorrelation; at both ends of the path. Where the base's own draws count, they
+    are the base's end, and chains need not know it.
     """
     if not context.has_evidence:
         return []

@@ -120,7 +120,7 @@ def run(
         typer.Option(help="Stop when the standard error of log Z is below this (0.05 unless --num-draws is given)."),
     ] = None,
     num_draws: Annotated[int | None, typer.Option(help="Or: draws a chain, however large the error.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Spend no more time; the answer says what is missing.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Spend no more time than this.")] = None,
     max_evaluations: Annotated[float | None, typer.Option(help="Evaluate the density no more often.")] = None,
     num_chains: Annotated[
         int | None, typer.Option(help="Chains, all advanced together; 16, or 4 a target with --data.")

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
@@ -18,9 +17,9 @@ from thermocline.support.tables import Section, sections_text
 
 LOG_CONSTANT, SHARE, MEAN = -7.0, 0.65, -1.6242  # of the evidence; of the curved mode; of y
 QUESTION = (
-    "The question: a density of x and y, known up to a constant, has two modes with nothing between them: a curved one\n"
-    f"that holds {SHARE:.0%} of it, and a round one that holds {1 - SHARE:.0%}. How much does each hold, and what is the\n"
-    f"integral Z (the evidence, for a posterior)? Here the answers are known: log Z = {LOG_CONSTANT:g}.\n"
+    "The question: a density of x and y has two modes with nothing between them, a curved one and a round one.\n"
+    "How much of it does each hold, and what is its integral Z (for a posterior, the evidence)?\n"
+    f"Here the answers are known: {SHARE:.0%} and {1 - SHARE:.0%}, and log Z = {LOG_CONSTANT:g}.\n"
 )
 
 
@@ -81,12 +80,13 @@ def draw(runs: Runs, file: Path) -> Path:
     require("report", "matplotlib")
     x, y = np.linspace(-5.5, 4.5, 161), np.linspace(-8.5, 8.5, 201)
     with computing_in("float64"):
-        grid = jnp.stack(jnp.meshgrid(jnp.asarray(x), jnp.asarray(y)), axis=-1)
-        height = np.asarray(jax.jit(jax.vmap(jax.vmap(lambda at: demonstration()({"x": at[0], "y": at[1]}))))(grid))
+        grid = dict(zip("xy", jnp.meshgrid(jnp.asarray(x), jnp.asarray(y)), strict=True))
+        height = np.asarray(two_modes(grid, {"centre": jnp.asarray(demonstration().data["centre"])}))
+    levels = height.max() - np.array([8.0, 4.5, 2.0, 0.5])
     titles = "Plain HMC: one mode, and nothing tells", f"thermocline: both modes, log Z = {runs.tempered.log_evidence}"
     with drawing(8.4, 4.2, ncols=2, sharey=True) as (canvas, axes):
         for axis, run, colour, title in zip(axes, runs, (BASE, TARGET), titles, strict=True):
-            axis.contour(x, y, height, height.max() - np.array([8.0, 4.5, 2.0, 0.5]), colors=FAINT, linewidths=1, linestyles="solid")
+            axis.contour(x, y, height, levels, colors=FAINT, linewidths=1, linestyles="solid")
             draws = run.posterior(1000)
             axis.plot(draws["x"], draws["y"], ".", color=colour, markersize=3, alpha=0.5, markeredgewidth=0)
             axis.set_title(title, loc="left", fontsize=10)

@@ -136,7 +136,7 @@ def of_the_user(model: str) -> Iterator[None]:
         yield
     except ThermoclineError as error:
         raise ThermoclineError(f"{model}: {error}") from None
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code says
         missing = getattr(error, "name", None) if isinstance(error, ImportError) else None
         remedy = f"; run `pip install 'thermocline[{missing}]'`" if missing in FRONTENDS else ""
         raise ThermoclineError(f"{model} cannot be used: {cause_of(error)}{remedy}.") from None

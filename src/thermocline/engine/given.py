@@ -75,7 +75,7 @@ def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, 
     """Raise with the reason when a function of the datum gives no base of the target's shape."""
     try:
         base, log_zeta = jax.eval_shape(of_datum, datum)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever the user's code says
         raise ThermoclineError(
             f"base(datum) failed for target 0: {cause_of(error)} It is traced by "
             "JAX with the data of one target, and must return a base whose arrays are leaves, such as "
@@ -155,7 +155,7 @@ def check_signature(target: Target) -> None:
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever the user's code says
         said = f"log_density(position, datum) could not be called for target 0: {cause_of(error)}"
         raise ThermoclineError(said) from None
     if getattr(shape, "shape", None) != () or not jnp.issubdtype(shape.dtype, jnp.floating):

@@ -63,7 +63,7 @@ def first_position(log_density: Callable[[Any, Any], Any], guess: Any, data: Any
 
 @contextmanager
 def in_a_sentence(arguments: dict[str, Any]) -> Iterator[None]:
-    """An error that the model raises where it is looked into: where in it, what is wrong, and data that are to blame."""
+    """An error that the model raises where it is looked into: where in it, what is wrong, data that are to blame."""
     try:
         yield
     except ThermoclineError:

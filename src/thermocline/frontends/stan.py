@@ -218,7 +218,7 @@ def _plain(name: str, value: Any) -> Any:
     """One variable as nested lists of numbers."""
     try:
         array = np.asarray(value)
-    except ValueError as error:
+    except ValueError:
         raise ThermoclineError(f"data {name} is ragged; Stan needs arrays.") from None
     if array.dtype.kind not in "biuf":
         raise ThermoclineError(f"data {name} is of type {array.dtype}; Stan takes numbers.")
