@@ -305,6 +305,17 @@ def test_names_of_models_are_distinct():
     assert distinct_names([Path("a/run.nc"), Path("b/run.nc")]) == ["a/run.nc", "b/run.nc"]
 
 
+@pytest.mark.long
+def test_the_demonstration_asks_answers_and_writes(tmp_path):
+    pytest.importorskip("jinja2")
+    done = run("demo", "--out", tmp_path / "demo")
+    assert done.exit_code == 0, done.output
+    assert "plain HMC" in done.stdout
+    assert "1, no doubt" in done.stdout
+    assert {file.name for file in (tmp_path / "demo").iterdir()} == {"figure.png", "report.html", "run.nc"}
+    assert abs(tc.load(tmp_path / "demo" / "run.nc").log_evidence.z_score(-7.0)) < 4
+
+
 def test_the_demonstration_is_a_target_with_a_known_evidence():
     import numpy as np
 

@@ -69,7 +69,8 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
     search.raised(designer.pool.position, designer.pool.log_target)
     design, found = designer.best, search.found()
     base = design.mixture.base(evaluate.target.initial_position, room=ROOM if num_pilots else 1)
-    counted = f"{num_pilots} pilots; {design.share:.0%} of the base's own draws count."
+    pilots = f"{num_pilots} short tempered run{'' if num_pilots == 1 else 's'} helped to fit the base"
+    counted = f"{pilots}; {design.share:.0%} of its own draws count."
     modes: LocalModes = local_modes(found, design.mixture)
     return BaseFit(base, design.log_evidence, evaluate.num_rows, modes=modes, notes=(told(found), counted))
 
