@@ -120,10 +120,10 @@ def written_whole(path: str | Path) -> Iterator[Path]:
 
 def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any]]:
     """The groups and attributes of a file that `Result.save` wrote."""
-    import xarray
-
     if not Path(path).is_file():
         raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
+    import xarray
+
     try:
         with xarray.open_datatree(path, engine="h5netcdf") as tree:
             groups = {
