@@ -51,7 +51,7 @@ def machine() -> list[tuple[str, str]]:
 
 
 def caches() -> list[tuple[str, str]]:
-    programs = jax.config.jax_compilation_cache_dir
+    programs = jax.config.values["jax_compilation_cache_dir"]
     kept = size_of(Path(programs)) if programs else "none; set JAX_COMPILATION_CACHE_DIR to a folder to start faster"
     return [("compiled programs", kept), ("compiled Stan models", size_of(cache_folder()))]
 
