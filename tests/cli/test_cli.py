@@ -225,7 +225,7 @@ def test_compare_files(finished, folder):
         (["run", "model"], "'model' names no model; write for example model.py"),
         (["run", "nowhere.py:target"], "there is no file nowhere.py"),
         (["run", "nowhere_at_all:target"], "there is no such module here; a file is named with its .py"),
-        (["run", "{folder}/model.py:missing"], "has no 'missing'; it has the targets target."),
+        (["run", "{folder}/model.py:missing"], "has no 'missing'; it has the targets target, other."),
         (["run", "{folder}/model.py:number"], "is of type int; it can be a tc.Target, a PyMC model"),
         (["run", "{folder}/model.py"], "model.py holds several (target, other); name the one that is meant"),
         (["run", "{folder}/model.py:needy"], "needy wants y, but is no NumPyro model"),
