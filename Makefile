@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 .PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net bench cost clean
 
 help:
-	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
+	@echo "make demo       set up, then ask a question with a known answer: what plain HMC says, what we say, in a picture"
 	@echo "make bases      every fit of a base on three targets, side by side (about 10 minutes)"
 	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
 	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
@@ -40,7 +40,7 @@ $(VENV)/.experiments: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 demo: $(VENV)/.report
-	$(RUN) -m experiments.bimodal.run --quick --out build/demo
+	@$(RUN) -m thermocline.cli demo --out build/demo
 
 paper-%: $(VENV)/.experiments
 	$(RUN) -m experiments.$*.run $(if $(QUICK),--quick)

@@ -1,5 +1,7 @@
 """The table of bad input: every wrong call, and the sentence it gets; `python -m tests.test_bad_input` prints it."""
 
+import os
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ from tests.spoiled import (
     with_header,
 )
 
+WITH_NAN = np.array([1.0, np.nan, 2.0])
 LADDER = tc.Ladder(np.array([0.0, 1.0]), np.zeros(2))
 
 
@@ -104,6 +107,53 @@ TABLE = [
         "data",
     ),
     case(
+        "a data entry that is not there",
+        lambda: sample(tc.Target(lambda p, data: -((p - data["mu"]) ** 2), 0.5, {"y": 1.0})),
+        "test_bad_input.py, line ",
+        "KeyError: 'mu', which is among neither: parameters are x; data are y.",
+    ),
+    case(
+        "data of another shape",
+        lambda: sample(tc.Target(lambda p, data: -jnp.sum((p - data) ** 2), np.zeros(3), np.zeros(4))),
+        "test_bad_input.py, line ",
+        "incompatible shapes for broadcasting: (3,), (4,)",
+    ),
+    case(
+        "a Python branch on a parameter",
+        lambda: of(lambda p: p["scale"] if p["scale"] > 0 else -p["scale"]),
+        "Write it with jax.numpy and jnp.where",
+    ),
+    case(
+        "NaN in the data",
+        lambda: sample(tc.Target(lambda p, data: -jnp.sum((p - data["y"]) ** 2), 0.5, {"n": 2.0, "y": WITH_NAN})),
+        "log density is nan at the initial position (x = 0.5)",
+        "data y is NaN or infinite at 1 of 3 places, first at [1]",
+        "leave these observations out",
+    ),
+    case(
+        "NaN in an array around the density",
+        lambda: of(lambda p: -jnp.sum((p["scale"] - WITH_NAN) ** 2)),
+        "data WITH_NAN is NaN or infinite at 1 of 3 places",
+    ),
+    case(
+        "a constant density",
+        lambda: of(lambda p: 0.0 * p["scale"]),
+        "log density does not change with scale, moved as far as 1e+12 from the start",
+        "Give the parameter a proper prior",
+    ),
+    case(
+        "a parameter that nothing depends on",
+        lambda: of(lambda p: -jnp.sum(p["x"] ** 2)),
+        "log density does not change with scale",
+        "or leave it out",
+    ),
+    case(
+        "an improper posterior that runs away",
+        lambda: tc.sample(tc.Target(lambda x: jnp.sum(x), np.zeros(2)), progress=False),
+        "the log density rises without end",
+        "Give every parameter a proper prior",
+    ),
+    case(
         "a discrete parameter",
         lambda: of(log_density, {"x": np.array([1, 2]), "scale": 0.0}),
         "parameter x is of type int",
@@ -154,6 +204,10 @@ TABLE = [
         "one number is needed",
     ),
     # options
+    case("a misspelt option", lambda: sample(sed=0), "sample has no option 'sed'; did you mean seed?"),
+    case("an option of nothing", lambda: sample(colour="red"), "sample has no option 'colour'; there are target, seed"),
+    case("a misspelt option of a method", lambda: tc.HMC(stepsize=0.1), "HMC has no option 'stepsize'", "step_size?"),
+    case("a misspelt field", lambda: tc.Target(log_density, initial=0), "did you mean initial_position?"),
     *(option("seed", value, SEED) for value in (-1, 2**32, 1.5, "1", None)),
     *(option("num_chains", value, INTEGER) for value in (0, 2.5)),
     option("num_warmup", -1, INTEGER),
@@ -267,8 +321,10 @@ TABLE = [
 
 
 def sentence_of(wrong: Case) -> str:
+    """What is said, after a traceback that has nothing of JAX in it."""
     with pytest.raises(ValueError) as caught:  # noqa: PT011
         wrong.call()
+    assert f"{os.sep}jax{os.sep}" not in "".join(traceback.format_exception(caught.value))
     return str(caught.value)
 
 

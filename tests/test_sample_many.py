@@ -130,7 +130,7 @@ def test_without_positions_a_run_can_go_on_and_is_checked_again(results):
     full = tc.extend(results, num_draws=100, progress=False)
     assert np.array_equal(lean.log_evidences.value, full.log_evidences.value)
     some, every = ({check.name: check for check in many.checks_of(1)} for many in (lean, full))
-    about = "base moments", "R-hat", "effective size", "weight at a standstill"
+    about = "base moments", "R-hat", "effective size", "weight on stuck chains"
     of_parameters = {name for name in every if name.startswith(about)}
     assert set(every) - set(some) <= of_parameters
     assert all(some[name] == every[name] for name in set(some) & set(every))
@@ -261,7 +261,7 @@ def test_bad_data_get_a_sentence(change, sentence):
     [
         (lambda datum: tc.Gaussian(datum["mean"], datum["widths"]), r"wrong for target 0, .* of shape \{'x': \(3,\)\}"),
         (lambda datum: datum["mean"], "wrong for target 0, .* has no `log_density`"),
-        (lambda datum: datum["nothing"], "failed for target 0: KeyError"),
+        (lambda datum: datum["nothing"], "failed for target 0: .*test_sample_many.py, line .*KeyError"),
         (lambda target, seed: None, "A fit of a whole target is no function of a datum"),
         (lambda datum: tc.BaseFit(encoder(datum), datum["mean"]), r"log_zeta of shape \(3,\) for target 0"),
         (lambda datum: tc.Base(lambda x: jnp.sum(x["x"] - datum["mean"]), lambda key: ORIGIN), "hold on to the datum"),

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from typing import Any, overload
 
@@ -23,7 +22,7 @@ from thermocline.engine.folder import Guarded
 from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
 from thermocline.engine.plan import TARGET_ERROR, checked_options, lengths_of
-from thermocline.engine.progress import Reporter, reporter_for
+from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path
@@ -34,11 +33,13 @@ from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.support.budget import Budget, BudgetSpentError
 from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
 
+@suggesting
 def sample(
     target: Target,
     *,
@@ -67,15 +68,15 @@ def sample(
     resumes a run that was cut off. `search=False` leaves out the table of modes, and so all checks of them.
     `chunk_size` bounds the steps between looks at the progress and changes no draw.
     """
-    chosen = GibbsTempering() if method is None else method
+    timer, chosen = Timer(), GibbsTempering() if method is None else method
     check_target(target)
     check_method(chosen)
     lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error, is_sound)
     flags = {"search": search, "progress": progress}
     seed, lengths, chunk_size = checked_options(seed, lengths, target_error, chunk_size, **flags)
-    with Guarded(checkpoint), computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(checkpoint), computing_in(precision), watched(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
-        timer, evaluate = Timer(), checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
+        evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
         target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
             fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
@@ -101,7 +102,7 @@ def sample(
                 notes = (*notes, f"{limit} left nothing for the table of modes: no check is made of them.")
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
-        return assemble(explored, chosen, seed, precision, modes, notes=notes, around=around)
+        return assemble(explored, chosen, seed, precision, modes, notes=notes, around=around, began=timer.began)
 
 
 @overload
@@ -118,6 +119,7 @@ def extend(
     method: Method | None = None,
     progress: bool = True,
 ) -> Result: ...
+@suggesting
 def extend(
     result: Any,
     target: Target | None = None,
@@ -147,7 +149,7 @@ def extend(
 def _extended(result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool) -> Result:
     """The walk of `extend`, for one target."""
     check_target(target)
-    before, info = result.continuation, result.info
+    before, info, timer = result.continuation, result.info, Timer()
     if before.states is None:
         raise ThermoclineError(
             "the draws of this run came from a loop outside the library, which alone can go on: draw more there, and "
@@ -161,7 +163,7 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         )
     num_chains, num_before = result.draws.log_ratio.shape
     seed, precision = info.seed, info.precision
-    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), watched(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
         check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))
@@ -169,14 +171,15 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         whole = _as_batch(seed, path, before.num_steps, *of_one)
         whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter)
         explored = Exploration(path, whole.outcomes.one(0), result.base_draws, result.log_support)
-        modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision)
+        modes, evaluate = result.mode_table, Evaluator(target, precision)
         if modes is not None:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
                 modes = table_of_modes_again(seed, evaluate, modes, explored, reporter)
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
         around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
-        return assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around)
+        began = timer.began - info.cost.seconds.total
+        return assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around, began=began)
 
 
 def _as_batch(seed: int, path: Path, num_steps: int, draws: Draws, tuning: Any, states: Any) -> Explorations:

@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from thermocline.engine.folder import Guarded
 from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
 from thermocline.engine.plan import TARGET_ERROR, Pace, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
-from thermocline.engine.progress import Reporter, reporter_for
+from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path
@@ -30,6 +29,7 @@ from thermocline.results.assemble import run_fingerprint
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import ManyRuns, Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning, brief
+from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_numbers, check_target, dimension
@@ -42,6 +42,7 @@ NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains
 MOST_BYTES = 8e9  # of draws of the parameters, in memory
 
 
+@suggesting
 def sample_many(
     target: Target,
     data: Any,
@@ -83,7 +84,7 @@ def sample_many(
     seed, lengths, chunk_size = checked_options(seed, lengths, target_error, chunk_size, **flags)
     check_numbers(data, "data")
     number, size = num_targets(data), group_size_for(group_size)
-    with Guarded(checkpoint), computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(checkpoint), computing_in(precision), watched(reporter_for(progress)) as reporter:
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
@@ -184,7 +185,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
         )
     settings, parts = runs.settings, []
     num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
-    with Guarded(), computing_in(settings.precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(settings.precision), watched(reporter_for(progress)) as reporter:
         for part in runs.parts:
             explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
             part = part._replace(explored=explored)

@@ -18,7 +18,7 @@ from thermocline.support.interrupts import check
 from thermocline.support.options import check_seed
 from thermocline.support.precision import cast, computing_in
 from thermocline.support.programs import jit_by
-from thermocline.target import Target, check_shapes, check_target, describe, named_leaves
+from thermocline.target import Target, check_shapes, check_target, data_of, describe, named_leaves, not_finite
 
 WIDTHS = (16, 256)  # rows of the two sizes in which the one program is compiled
 WIDE_WIDTHS = (16, 64)  # of a density that makes arrays of more than `WIDE` numbers a row: then caches are the limit
@@ -150,7 +150,7 @@ def checked_evaluator(
         shown = evaluate.trouble.value if evaluate.trouble.number else value[0]
         raise ThermoclineError(
             f"log density is {shown} at the initial position ({describe(start)}); "
-            "pass an `initial_position` inside the support."
+            f"{not_finite(data_of(target)) or 'pass an `initial_position` inside the support'}."
         )
     for name, leaf in named_leaves(evaluate.unravel(gradient[0])).items():
         if not np.all(np.isfinite(leaf)):
@@ -159,7 +159,21 @@ def checked_evaluator(
                 f"({describe({name: named_leaves(start)[name]})}); start elsewhere, or rewrite the density so that it "
                 "is smooth there (see jnp.where's two-sided trap)."
             )
+        if not np.any(leaf):
+            check_falls(evaluate, name, float(value[0]))
     return evaluate
+
+
+def check_falls(evaluate: Evaluator, name: str, height: float) -> None:
+    """Raise where a parameter alone, moved however far, changes nothing: nobody can integrate over it."""
+    leaves = named_leaves(evaluate.target.initial_position).items()
+    moved = np.concatenate([np.full(np.size(leaf), float(own == name)) for own, leaf in leaves])
+    reach = np.outer([-1, 1], 10.0 ** np.arange(-2, 14, 2)).reshape(-1, 1)
+    if np.all(evaluate.unchecked(evaluate.initial_position + reach * moved)[0] == height):
+        raise ThermoclineError(
+            f"log density does not change with {name}, moved as far as {reach.max():g} from the start: its integral is "
+            "infinite. Give the parameter a proper prior, or leave it out."
+        )
 
 
 def largest_array(target: Target) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.support import special
 from thermocline.support.tails import student_log_tail, student_quantile
-from thermocline.target import Labels
+from thermocline.target import Labels, describe
 
 Array = Any  # of JAX while a run goes on, of NumPy in what it leaves
 
@@ -42,8 +42,8 @@ def restored(stored: dict[str, Any]) -> Draws:
     """Draws from arrays by name, of which those that hold nothing need not be there."""
     draws = Draws(**stored)
     missing = {name: value for name, value in Draws._field_defaults.items() if name not in stored}
-    shape = draws.log_ratio.shape
-    return draws._replace(**{name: np.zeros((*shape, *value.shape), value.dtype) for name, value in missing.items()})
+    lead = draws.log_ratio.shape
+    return draws._replace(**{name: np.zeros(lead + value.shape, value.dtype) for name, value in missing.items()})
 
 
 class BaseDraws(NamedTuple):
@@ -83,8 +83,7 @@ class Estimate:
     @property
     def status(self) -> str:
         """"ok", or "unknown" where the error cannot be known: no degrees of freedom, or not a number."""
-        known = (np.asarray(self.dof) > 0) & np.isfinite(self.standard_error)
-        return "ok" if np.all(known) else "unknown"
+        return "ok" if np.all((np.asarray(self.dof) > 0) & np.isfinite(self.standard_error)) else "unknown"
 
     def interval(self, probability: float = 0.95) -> tuple[Any, Any]:
         """The central confidence interval of the t law."""
@@ -96,8 +95,7 @@ class Estimate:
         offset, error = np.asarray(self.value - truth), np.asarray(self.standard_error)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where((offset == 0) & (error == 0), 0.0, offset / error)
-        log_tail = student_log_tail(np.abs(t), np.maximum(self.dof, 1))
-        return _plain(np.sign(t) * -special.ndtri_exp(log_tail))
+        return _plain(np.sign(t) * -special.ndtri_exp(student_log_tail(np.abs(t), np.maximum(self.dof, 1))))
 
     def __neg__(self) -> "Estimate":
         return Estimate(-self.value, self.standard_error, self.dof)
@@ -223,8 +221,11 @@ class Mode:
     left: int
     found_by: str
 
+    def __repr__(self) -> str:
+        return f"<{self.name}: mass {self.mass}, highest at {describe(self.location, longest=3)}>"
 
-NAMES = {"warmup": "warm-up", "modes": "mode table"}  # of phases that are not called as their field is
+
+NAMES = {"ramp": "first warm-up", "warmup": "warm-up", "modes": "mode table", "rest": "the rest"}  # of phases
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,7 @@ class Phases:
     adapt: Any = 0  # between the rounds of warm-up
     sampling: Any = 0
     modes: Any = 0  # the table of modes
+    rest: Any = 0  # of the call: checks of the input, draws of the base, coordinates of the draws
 
     def __add__(self, other: "Phases") -> "Phases":
         return Phases(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
@@ -248,8 +250,7 @@ class Phases:
 
     def shown(self) -> dict[str, Any]:
         """The phases that took something, as people call them."""
-        values = {NAMES.get(field.name, field.name): getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value}
+        return {NAMES.get(each.name, each.name): value for each in fields(self) if (value := getattr(self, each.name))}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.support.errors import ThermoclineError, brief, reason
+from thermocline.support.errors import ThermoclineError, brief, cause_of, reason
 from thermocline.support.pytree import pytree, static
 from thermocline.support.tables import Section, html_of
 
@@ -54,11 +54,17 @@ class Target:
             return self.log_density(position)
         return self.log_density(position, self.data)
 
+    def __repr__(self) -> str:
+        return f"<Target of {'; '.join(f'{name} {value}' for name, value in self._described())}>"
+
     def _repr_html_(self) -> str:
+        rows = [*self._described(), *(("caveat", caveat) for caveat in self.caveats)]
+        return html_of(Section("Target", (), rows))
+
+    def _described(self) -> list[tuple[str, str]]:
         data = "none" if self.data is None else _shapes(self.data)
         prior = "none" if self.prior is None else type(self.prior).__name__
-        rows = [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
-        return html_of(Section("Target", (), [*rows, *(("caveat", caveat) for caveat in self.caveats)]))
+        return [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
 
     def shown(self, position: Any) -> Any:
         """The position in the user's own coordinates."""
@@ -96,9 +102,8 @@ def check_shapes(target: Target) -> None:
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
-    except Exception as error:  # the user's own code says what it likes
-        given = "log_density(position)" if target.data is None else "log_density(position, data)"
-        raise ThermoclineError(f"{given} could not be called at the initial position: {reason(error)}.") from error
+    except Exception as error:  # noqa: BLE001 - whatever the user's code says
+        raise ThermoclineError(_why_not_called(target, error)) from None
     if not hasattr(shape, "shape") or shape.shape != ():
         raise ThermoclineError(
             f"log_density returns {brief(shape)} where one number is needed; sum the log densities of the observations."
@@ -131,6 +136,38 @@ def check_numbers(tree: Any, name: str) -> None:
     for leaf in leaves.values():
         if not hasattr(leaf, "aval") and np.asarray(leaf).dtype.kind not in "biufcV":
             raise ThermoclineError(f"{name} holds {brief(leaf)}, which is no array of numbers; give floats.")
+def _why_not_called(target: Target, error: Exception) -> str:
+    """What the user's density said, where it said it, and what it may want."""
+    given = "log_density(position)" if target.data is None else "log_density(position, data)"
+    said = f"{given} could not be called at the initial position: {cause_of(error)}"
+    if isinstance(error, KeyError):
+        among = f"parameters are {_shapes(target.initial_position)}; data are {_shapes(target.data) or 'none'}"
+        return f"{said}, which is among neither: {among}."
+    if "Tracer" in type(error).__name__:
+        return f"{said} Write it with jax.numpy and jnp.where, or give a function of NumPy to tc.from_numpy."
+    return said
+
+
+def not_finite(values: dict[str, Any]) -> str:
+    """A sentence on the first array that is NaN or infinite somewhere; empty where none is."""
+    for name, value in values.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+            places = np.argwhere(~np.isfinite(array))
+            first = f", first at {places[0].tolist()}" if array.ndim else ""
+            return (
+                f"data {name} is NaN or infinite at {len(places)} of {array.size} places{first}; leave these "
+                "observations out, or write them as parameters"
+            )
+    return ""
+
+
+def data_of(target: Target) -> dict[str, Any]:
+    """The data by name, and the arrays that the density takes from around it."""
+    around = inspect.getclosurevars(target.log_density) if inspect.isfunction(target.log_density) else None
+    outer = {} if around is None else {**around.globals, **around.nonlocals}
+    arrays = {name: value for name, value in outer.items() if isinstance(value, np.ndarray | jax.Array)}
+    return arrays | named_leaves(target.data)
 
 
 def check_position(position: Any) -> None:

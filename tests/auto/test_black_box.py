@@ -98,7 +98,7 @@ def test_a_base_on_one_of_two_modes_is_failed_and_the_other_named():
     result = tc.sample(problem.target, base=wide, seed=0, num_chains=4, num_draws=200, num_warmup=200, **QUIET)
     assert abs(result.log_evidence.value - problem.log_evidence - np.log(0.6)) < 0.01
     assert result.verdict == "failed"
-    lost = next(check for check in result.checks if check.name == "known modes within log Z (p)")
+    lost = next(check for check in result.checks if check.name == "log Z covers the known modes (p)")
     assert "which have lost it" in lost.advice
     assert [mode.visits > 0 for mode in result.modes] == [True, False]
     assert result.modes[1].mass_by_importance.standard_error < 0.1

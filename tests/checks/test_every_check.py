@@ -1,18 +1,21 @@
 """Every check of the registry once where it must fire and once where it must not, on draws made without a run."""
 
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.checks.test_mode_checks import mode_of
 from tests.lines import LAWS, SHIFTED, sample_line
-from thermocline.checks import CHECKS, Check, Context
+from thermocline.checks import CHECKS, Check, Context, explained
 from thermocline.checks.many import check_sum, check_targets
 from thermocline.estimators.chains import log_evidence
 from thermocline.records import BaseDraws, Draws, Estimate, TailIndex
 
 SHAPE = NUM_CHAINS, NUM_DRAWS = 8, 400
+ROOT = Path(__file__).parents[2]
 CERTAIN = Estimate(0.0, 0.0, np.inf)
 REGISTERED = tuple(CHECKS)  # before the examples of the documentation add theirs
 
@@ -111,7 +114,7 @@ FIRES = {  # a check of the registry: (how to spoil the sound draws, the name of
     "method": (lambda: sound()._replace(biases=("Steps are not tested.",)), "method is exact"),
     "tail index": (lambda: sound()._replace(tail_index=TailIndex(0.9, np.ones(1))), "tail index of the density"),
     "round trips": (at_one_end, "returns to the base"),
-    "occupancy": (lambda: sound()._replace(log_prior=lambda beta: -60.0 * beta), "occupancy of beta"),
+    "occupancy": (lambda: sound()._replace(log_prior=lambda beta: -60.0 * beta), "least visited part of the path"),
     "r-hat": (lambda: apart(slice(4), 9.0), "R-hat (log ratio)"),
     "effective size": (
         lambda: sound()._replace(parameters={"x": steps_of(sound().parameters["x"])}),
@@ -124,21 +127,21 @@ FIRES = {  # a check of the registry: (how to spoil the sound draws, the name of
     "weights": (heavy_tail, "Pareto k (target)"),
     "error": (lambda: sound()._replace(log_evidence=Estimate(0.0, 0.1, 2.0)), "degrees of freedom of the error"),
     "base moments": (lambda: with_base(mean=np.array([0.6])), "base moments (p)"),
-    "base law": (lambda: with_base(log_ratio=sound().base.log_ratio + 3.0), "law of r under the base (p)"),
+    "base ratio": (lambda: with_base(log_ratio=sound().base.log_ratio + 3.0), "log ratio under the base (p)"),
     "states": (base_too_low, "base and chains agree on log Z (p)"),
     "lower bound": (lambda: sound()._replace(log_zeta=50.0), "evidence above its lower bound (p)"),
     "modes": (lambda: sound()._replace(modes=(mode_of(1.0, 1.0, visits=2),)), "visits of mode 1"),
-    "tours": (one_stay, "tours beyond the base"),
+    "thin base": (one_stay, "visits where the base is thin"),
     "divergences": (lambda: sometimes("is_divergent"), "divergent moves (share)"),
     "non-finite": (lambda: sometimes("is_nonfinite"), "non-finite moves (share)"),
-    "standstill": (lambda: at_rest(20), "weight at a standstill (share)"),
-    "runaways": (lambda: refused(0.05), "refused where ascents ran off (share)"),
+    "stuck chains": (lambda: at_rest(20), "weight on stuck chains (share)"),
+    "unbounded": (lambda: refused(0.05), "moves refused where unbounded (share)"),
     "swaps": (lambda: replicas(-5.0), "swaps rejected (worst pair)"),
 }
 QUIET = {  # where the sound draws give a check nothing to look at, or it is to see the near miss
     "evidence": lambda: untempered(4),
-    "standstill": lambda: at_rest(10),
-    "runaways": lambda: refused(0.2),
+    "stuck chains": lambda: at_rest(10),
+    "unbounded": lambda: refused(0.2),
     "swaps": lambda: replicas(-0.1),
 }
 
@@ -155,6 +158,9 @@ def test_a_check_fires(name):
     assert not np.isnan(found[fired].value)
     assert found[fired].limit != found[fired].value
     assert found[fired].advice.endswith(".")
+    assert explained(name, found[fired]).meaning.endswith((".", "?"))
+    heading = explained(name, found[fired]).link.removeprefix("docs/diagnosing.md#").replace("-", "[- ]")
+    assert re.search(f"^### {heading}$", (ROOT / "docs/diagnosing.md").read_text(), re.IGNORECASE | re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", REGISTERED)
@@ -192,8 +198,8 @@ def test_moves_refused_at_an_edge_are_no_runaways():
     context = refused(0.05)
     off = context.base.log_ratio.copy()
     off[0] = -np.inf
-    assert CHECKS["runaways"](context)
-    assert not CHECKS["runaways"](context._replace(base=context.base._replace(log_ratio=off)))
+    assert CHECKS["unbounded"](context)
+    assert not CHECKS["unbounded"](context._replace(base=context.base._replace(log_ratio=off)))
 
 
 def test_the_base_end_is_not_asked_of_chains_where_its_own_draws_count():

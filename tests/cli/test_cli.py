@@ -1,6 +1,8 @@
 """The command: what it prints, what it writes, how it ends, and that Ctrl-C loses nothing."""
 
 import json
+import math
+import os
 import re
 import signal
 import subprocess
@@ -30,12 +32,26 @@ def log_density(x, data):
 
 
 target = tc.Target(log_density, 0.5, 2.0)
+other = tc.Target(log_density, 0.6, 2.0)
 number = 3
+
+
+def needy(y):
+    return y
 
 
 def make():
     return target
 '''
+HEAD = "import jax.numpy as jnp\nimport thermocline as tc\n"
+BROKEN = {
+    "broken.py": HEAD + "x = jpn.zeros(3)\n",
+    "unfinished.py": "x = 1\ny = (2\n",
+    "wrong.py": HEAD + "def f(x, d):\n    y = d['y']\n\n    return -jnp.sum((x - y) ** 2)\n"
+    "target = tc.Target(f, jnp.zeros(3), {'y': jnp.zeros(4)})\n",
+    "bad.stan": "parameters { real x; }\nmodel { x ~ normal(0, 1) }\n",
+    "typo.json": '{"y": [1 2]}',
+}
 SMALL = ["--base", "laplace", "--num-chains", "4"]
 LENGTH = ["--num-draws", "400"]
 LONG = ["--num-draws", "60000"]
@@ -48,7 +64,8 @@ def run(*words: str):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("cli")
-    (path / "model.py").write_text(MODEL)
+    for name, text in ({"model.py": MODEL} | BROKEN).items():
+        (path / name).write_text(text)
     return path
 
 
@@ -67,7 +84,7 @@ def test_run_prints_json_that_is_right(finished, folder):
     assert finished["run"]["draws"] == 400
     mean = finished["parameters"]["x"]
     assert abs(mean["mean"] - 0.9227843) < 4 * mean["standard_error"]  # digamma(3)
-    assert {"name", "value", "limit", "status", "advice"} == set(finished["checks"][0])
+    assert {"name", "value", "limit", "status", "advice", "meaning", "link"} == set(finished["checks"][0])
 
 
 def test_a_function_that_makes_the_target_and_options_reach_the_run(folder):
@@ -102,6 +119,97 @@ def test_report_of_a_file(finished, folder):
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
 
 
+def test_a_report_is_written_beside_its_run_and_over_nothing(finished, folder):
+    pytest.importorskip("jinja2")
+    page = folder / "run.html"
+    assert run("report", folder / "run.nc").exit_code == 0
+    page.write_text("mine")
+    refused = run("report", folder / "run.nc")
+    assert refused.exit_code == 2
+    assert "run.html exists already; write over it with --force" in refused.stderr
+    assert page.read_text() == "mine"
+    assert run("report", folder / "run.nc", "--force").exit_code == 0
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+PYMC = """
+import pymc as pm
+
+with pm.Model() as model:
+    pm.Normal("y", pm.Normal("mu"), 1.0, observed=0.5)
+"""
+NUMPYRO = """
+import numpyro
+import numpyro.distributions as dist
+
+
+def model(y, num):
+    with numpyro.plate("rows", num):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
+"""
+STAN = "data { int num; vector[num] y; }\nparameters { real mu; }\nmodel { mu ~ normal(0, 1); y ~ normal(mu, 1); }\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "text", "package"),
+    [("of_pymc.py", PYMC, "pymc"), ("of_numpyro.py", NUMPYRO, "numpyro"), ("of_stan.stan", STAN, "httpstan")],
+)
+def test_models_of_front_ends_give_their_evidence(name, text, package, tmp_path):
+    """N(0.5; 0, 2), whoever writes it."""
+    pytest.importorskip(package)
+    (tmp_path / name).write_text(text)
+    (tmp_path / "data.json").write_text('{"y": [0.5], "num": 1}')
+    given = [] if package == "pymc" else ["--data", tmp_path / "data.json"]
+    done = run("run", tmp_path / name, *given, *SMALL, *LENGTH, "--json")
+    assert done.exit_code == 0, done.output
+    value = json.loads(done.stdout)["log_evidence"]["value"]  # Laplace's base is the target
+    assert value == pytest.approx(-0.25 * 0.5**2 - 0.5 * math.log(4 * math.pi), abs=1e-6)
+
+
+def test_a_run_within_max_evaluations(folder):
+    done = run("run", f"{folder}/model.py:target", "--max-evaluations", 30_000, "--json")
+    assert done.exit_code in (0, 1), done.output
+    assert sum(json.loads(done.stdout)["run"]["cost"]["evaluations"].values()) <= 30_000
+
+
+def test_doctor_names_packages_devices_and_caches():
+    said = run("doctor").stdout
+    for word in ("thermocline", "jax", "pymc", "devices", "cpu", "compiled Stan models"):
+        assert word in said
+
+
+def test_an_error_of_our_own_has_a_status_of_its_own(monkeypatch):
+    monkeypatch.setattr("thermocline.cli.commands.doctors.tables", lambda: [][0])
+    done = run("doctor")
+    assert done.exit_code == 3
+    assert "IndexError" in done.stderr
+    assert "thermocline doctor" in done.stderr
+
+
+def test_the_shell_completes_names():
+    words = {"_THERMOCLINE_COMPLETE": "complete_bash", "COMP_WORDS": "thermocline run --method si", "COMP_CWORD": "3"}
+    command = [sys.executable, "-c", "from thermocline.cli import app; app(prog_name='thermocline')"]
+    done = subprocess.run(command, env=os.environ | words, capture_output=True, text=True, check=False, timeout=100)
+    assert done.stdout.split() == ["simulated"], done.stderr
+
+
+def seconds_of(*words):
+    """Processor time of a process, which others do not disturb."""
+    before = os.times()
+    subprocess.run([sys.executable, *words], capture_output=True, check=False, timeout=100)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+@pytest.mark.long
+def test_what_only_prints_takes_no_longer_than_importing(folder):
+    importing = min(seconds_of("-c", "import thermocline") for _ in range(3))
+    for words in (["--help"], ["run", "missing.py"], ["summary", "missing.nc"], ["list", "methods"], ["doctor"]):
+        taken = min(seconds_of("-m", "thermocline.cli", *words) for _ in range(2))
+        assert taken < 1.5 * importing, (words, taken, importing)
+
+
 def test_compare_files(finished, folder):
     (folder / "again.nc").write_bytes((folder / "run.nc").read_bytes())
     words = ["compare", folder / "run.nc", folder / "again.nc", "--prior", "1,3", "--despite", "verdict", "--json"]
@@ -114,11 +222,19 @@ def test_compare_files(finished, folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["run", "model"], "'model' is not MODULE:OBJECT"),
+        (["run", "model"], "'model' names no model; write for example model.py"),
         (["run", "nowhere.py:target"], "there is no file nowhere.py"),
-        (["run", "nowhere_at_all:target"], "there is no module nowhere_at_all here"),
-        (["run", "{folder}/model.py:missing"], "has no 'missing'; it has the targets target."),
-        (["run", "{folder}/model.py:number"], "is of type int; make it a tc.Target"),
+        (["run", "nowhere_at_all:target"], "there is no such module here; a file is named with its .py"),
+        (["run", "{folder}/model.py:missing"], "has no 'missing'; it has the targets target, other."),
+        (["run", "{folder}/model.py:number"], "is of type int; it can be a tc.Target, a PyMC model"),
+        (["run", "{folder}/model.py"], "model.py holds several (target, other); name the one that is meant"),
+        (["run", "{folder}/model.py:needy"], "needy wants y, but is no NumPyro model"),
+        (["run", "{folder}/broken.py"], "broken.py, line 3: NameError: name 'jpn' is not defined"),
+        (["run", "{folder}/unfinished.py"], "unfinished.py, line 2: SyntaxError: '(' was never closed"),
+        (["run", "{folder}/wrong.py"], "wrong.py, line 6: TypeError: "),
+        (["run", "{folder}/bad.stan"], "in 'bad.stan', line 2, column"),
+        (["run", "{folder}/model.py:target", "--data", "{folder}/typo.json"], "delimiter: line 1 column 10"),
+        (["run", "{folder}/model.py:target", "--max-seconds", "-1"], "max_seconds is -1"),
         (["run", "{folder}/model.py:target", "--method", "magic"], "there is no method 'magic'; choose among gibbs"),
         (["run", "{folder}/model.py:target", "--base", "magic"], "there is no fit 'magic'; choose among auto"),
         (
@@ -189,10 +305,21 @@ def test_names_of_models_are_distinct():
     assert distinct_names([Path("a/run.nc"), Path("b/run.nc")]) == ["a/run.nc", "b/run.nc"]
 
 
+@pytest.mark.long
+def test_the_demonstration_asks_answers_and_writes(tmp_path):
+    pytest.importorskip("jinja2")
+    done = run("demo", "--out", tmp_path / "demo")
+    assert done.exit_code == 0, done.output
+    assert "plain HMC" in done.stdout
+    assert "1, no doubt" in done.stdout
+    assert {file.name for file in (tmp_path / "demo").iterdir()} == {"figure.png", "report.html", "run.nc"}
+    assert abs(tc.load(tmp_path / "demo" / "run.nc").log_evidence.z_score(-7.0)) < 4
+
+
 def test_the_demonstration_is_a_target_with_a_known_evidence():
     import numpy as np
 
-    target = target_of("thermocline.cli.targets:demonstration")
+    target, _ = target_of("thermocline.cli.demo:demonstration")
     x, y = np.meshgrid(np.linspace(-9, 9, 401), np.linspace(-12, 40, 801), indexing="ij")
     import jax
 

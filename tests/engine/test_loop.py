@@ -244,7 +244,7 @@ class Raising(Silent):
 
     figures = advance = phase
 
-    def close(self):
+    def close(self, is_whole=True):
         raise RuntimeError("no terminal")
 
 
@@ -258,7 +258,7 @@ def test_a_reporter_that_failed_is_closed_all_the_same():
     closed = []
 
     class Broken(Raising):
-        def close(self):
+        def close(self, is_whole=True):
             closed.append(True)
 
     reporter = Guarded(Broken())

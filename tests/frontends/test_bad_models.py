@@ -45,6 +45,13 @@ def from_pymc_with(build, **options):
     return lambda: tc.from_pymc(pymc_model(build, **options))
 
 
+def regression(x, y):
+    import numpyro
+    import numpyro.distributions as dist
+
+    numpyro.sample("y", dist.Normal(numpyro.sample("b", dist.Normal(0, 1)) * x, 1), obs=y)
+
+
 def subsampled(numpyro, dist, name):
     with numpyro.plate(name, 10, subsample_size=3):
         pass
@@ -70,6 +77,18 @@ BAD = {  # what is wrong: (call, what the sentence says)
     "numpyro: missing data": (
         from_numpyro_with(a_normal, np.array([1.0, np.nan, 2.0])),
         "the observed site y is missing (NaN) at 1 of 3 places; leave these observations out",
+    ),
+    "numpyro: shapes": (
+        lambda: tc.from_numpyro(lambda x, y: numpyro_model(("b", a_normal))(x + y), np.zeros(3), np.zeros(4)),
+        "test_bad_models.py, line ",
+    ),
+    "numpyro: NaN in a covariate": (
+        lambda: tc.from_numpyro(regression, np.array([1.0, np.nan, 2.0]), Y),
+        "Data x is NaN or infinite at 1 of 3 places, first at [1]",
+    ),
+    "pymc: shapes": (
+        from_pymc_with(lambda pm: pm.Normal("z", pm.Normal("x") * np.zeros(4), 1, observed=Y)),
+        "Do the shapes of data and parameters fit?",
     ),
     "numpyro: empty": (lambda: tc.from_numpyro(numpyro_model(), Y), "the model has no parameters"),
     "numpyro: param": (
@@ -185,6 +204,37 @@ def test_a_package_that_is_not_installed(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "numpyro", None)
     with pytest.raises(tc.ThermoclineError, match=r"numpyro is not installed .*pip install 'thermocline\[numpyro\]'"):
         tc.from_numpyro(numpyro_model(("x", a_normal)), Y)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("typo.stan", "parameters {\n  real x;\n}\nmodel { x ~ normal(0, 1) }", "in 'typo.stan', line 4, column 25"),
+        ("typo.json", '{"N": 3,\n "y": [1 2]}', "typo.json is not JSON: Expecting ',' delimiter: line 2 column 10"),
+    ],
+)
+def test_a_typing_error_in_a_file_is_named_with_its_line(tmp_path, file, text, says):
+    (tmp_path / file).write_text(text)
+    given = (tmp_path / file,) if file.endswith(".stan") else (SHORT, tmp_path / file)
+    with pytest.raises(tc.ThermoclineError) as caught:
+        tc.from_stan(*given)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("package", ["httpstan", "matplotlib", "arviz"])
+def test_an_extra_that_is_not_installed_is_named_with_its_command(package, monkeypatch, tmp_path):
+    monkeypatch.setitem(__import__("sys").modules, package, None)
+    small = {"num_chains": 2, "num_warmup": 4, "num_draws": 8, "search": False, "progress": False}
+    result = tc.sample(tc.Target(lambda x: -0.5 * x**2, 0.5), base=tc.Gaussian.diagonal(0.0, 1.0), **small)
+    calls = {
+        "httpstan": ("stan", lambda: tc.from_stan(SHORT)),
+        "matplotlib": ("report", lambda: result.report(tmp_path / "page.html")),
+        "arviz": ("arviz", result.to_arviz),
+    }
+    extra, call = calls[package]
+    with pytest.raises(tc.ThermoclineError, match=rf"{package} is not installed .*'thermocline\[{extra}\]'"):
+        call()
 
 
 @NO_COMPILER

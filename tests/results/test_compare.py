@@ -10,6 +10,7 @@ from scipy import stats
 import thermocline as tc
 from tests import problems
 from thermocline.records import Draws, Estimate
+from thermocline.results.compare import Comparison
 
 PRIORS = {"narrow": (10.0, 10.0), "skewed": (2.0, 5.0), "flat": (1.0, 1.0)}
 
@@ -137,11 +138,38 @@ def test_targets_without_data_are_compared_with_a_note(results):
 
 def test_the_table_has_a_row_a_model_best_first(comparison):
     lines = comparison.summary().splitlines()
-    rows = [line.split()[0] for line in lines if line.split() and line.split()[0] in PRIORS]
-    assert rows == comparison.ranking
-    assert comparison._repr_html_().count("<tr>") == 4
+    best, *others = comparison.ranking
+    words = [line.split() for line in lines]
+    rows = [line for line in words if line and line[0] in PRIORS]
+    assert [line[0] for line in rows if line[1] != "over"] == comparison.ranking
+    assert [line[:3] for line in rows if line[1] == "over"] == [[best, "over", other] for other in others]
+    assert comparison._repr_html_().count("<tr>") == 4 + 3
+    assert "Kass and Raftery (1995)" in comparison.summary()
+    assert repr(comparison.summary()) == comparison.summary().rstrip("\n")
     assert "narrow" in repr(comparison)
     assert comparison.as_dict()["models"]["flat"]["probability"]["value"] == comparison.probability("flat").value
+
+
+@pytest.mark.parametrize(
+    ("difference", "error", "word"),
+    [  # twice the log Bayes factor: 2, 6 and 10 part the words of Kass and Raftery
+        (0.9, 1e-3, "not worth more than a bare mention"),
+        (1.1, 1e-3, "positive"),
+        (2.9, 1e-3, "positive"),
+        (3.1, 1e-3, "strong"),
+        (5.1, 1e-3, "very strong"),
+        (4.9, 0.5, "strong to very strong"),
+        (0.5, 0.5, "undecided"),
+        (-0.5, 1e-3, "against it"),
+    ],
+)
+def test_a_bayes_factor_has_its_interval_and_a_word(difference, error, word):
+    evidences = {"a": Estimate(difference, error, np.inf), "b": Estimate(0.0, 0.0, np.inf)}
+    both = Comparison(evidences, dict.fromkeys("ab", np.log(0.5)))
+    assert both.strength("a", "b") == word
+    value, low, high = both.bayes_factor("a", "b")
+    assert value == pytest.approx(np.exp(difference))
+    assert (low, high) == pytest.approx(tuple(np.exp(difference + np.array([-1, 1]) * 1.959964 * error)), rel=1e-5)
 
 
 def test_the_plot_shows_every_model(comparison):

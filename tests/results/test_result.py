@@ -143,8 +143,10 @@ def test_summary_advises_on_what_was_not_passed_and_only_there(result):
     assert short.verdict == "failed"
     for check in short.checks:
         assert check.name in text
-        assert (check.advice in text) == any(c.advice == check.advice and not c.passed for c in short.checks)
-        assert (check.advice in short._repr_html_().replace("&#x27;", "'")) == (not check.passed)
+        assert (check.advice == "") == check.passed
+        for said in (text, short._repr_html_().replace("&#x27;", "'")):
+            assert (check.advice in said and f"See {check.link}" in said) or check.passed
+            assert (check.meaning in said) == any(c.meaning == check.meaning and not c.passed for c in short.checks)
 
 
 def test_summary_caps_the_parameters_and_says_so(result):

@@ -1,6 +1,5 @@
 """`fit_auto`: from a target alone to a base that covers its modes; the default of `sample`."""
 
-from contextlib import closing
 
 import numpy as np
 
@@ -9,17 +8,17 @@ from thermocline.auto.many_modes import fit_many_modes
 from thermocline.auto.pilots import ROOM, pilot
 from thermocline.bases import BaseFit, sampled_rows
 from thermocline.engine.folder import Guarded
-from thermocline.engine.progress import Reporter, reporter_for
+from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import fit_advi
 from thermocline.modes.find import Found, Search
 from thermocline.modes.local import LocalModes, local_modes
-from thermocline.modes.peaks import Peak, peak_of
+from thermocline.modes.peaks import Peak, massive, peak_of
 from thermocline.support.budget import Budget, BudgetSpentError
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled
 from thermocline.support.precision import computing_in
-from thermocline.target import Target
+from thermocline.target import Target, describe
 
 ENOUGH = 0.02  # effective share of a base's own draws from which no pilot is needed
 MOST_PILOTS = 3
@@ -43,7 +42,7 @@ def fit_auto(
     Where its own draws count for little, short tempered runs add what they find. With a limit on evaluations or
     seconds the search takes at most half of it, and its record says so where it was cut short.
     """
-    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), watched(reporter_for(progress)) as reporter:
         evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds), seed)
         return find_base(evaluate, seed, target_error, reporter)
 
@@ -57,7 +56,9 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
         with evaluate.within(evaluate.budget.half()):
             if search.found().has_many:
                 return fit_many_modes(evaluate, search, seed, target_error, reporter)
+            reporter.phase("fitting the base", None)
             designer.first()
+            reporter.figures(lambda: f"{designer.best.share:.0%} of its draws count")
             while num_pilots < MOST_PILOTS and not (designer.best.is_trusted and designer.best.share > ENOUGH):
                 num_pilots += 1
                 share = designer.best.share
@@ -69,7 +70,8 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
     search.raised(designer.pool.position, designer.pool.log_target)
     design, found = designer.best, search.found()
     base = design.mixture.base(evaluate.target.initial_position, room=ROOM if num_pilots else 1)
-    counted = f"{num_pilots} pilots; {design.share:.0%} of the base's own draws count."
+    pilots = f"{num_pilots} short tempered run{'' if num_pilots == 1 else 's'} helped to fit the base"
+    counted = f"{pilots}; {design.share:.0%} of its own draws count."
     modes: LocalModes = local_modes(found, design.mixture)
     return BaseFit(base, design.log_evidence, evaluate.num_rows, modes=modes, notes=(told(found), counted))
 
@@ -95,6 +97,13 @@ def searched(
             search.go_on()
     except BudgetSpentError as limit:
         search.cut_short_by = str(limit)
+    if search.peaks and not massive(search.peaks):  # so high that nothing can be told from it
+        highest = max(search.peaks, key=lambda peak: peak.log_density)
+        where = describe(evaluate.unravel(highest.highest), longest=3)
+        raise ThermoclineError(
+            f"the log density rises without end ({highest.log_density:.4g} at {where}): the target is improper, or "
+            "its sign is wrong. Give every parameter a proper prior, and return the log density, not its negative."
+        )
     if not search.peaks:
         raise ThermoclineError(
             f"{search.cut_short_by} is too small: {evaluate.num_rows:,} evaluations did not lead to an optimum and its "

@@ -1,6 +1,5 @@
 """The paper's iterative scheme (section 6): run, re-estimate mean, covariance and log Z, refit the Gaussian, repeat."""
 
-from contextlib import closing
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from thermocline.auto.pilots import LENGTHS, join_chains
 from thermocline.bases import BaseFit, Gaussian
 from thermocline.engine.explore import explore
 from thermocline.engine.folder import Guarded
-from thermocline.engine.progress import reporter_for
+from thermocline.engine.progress import reporter_for, watched
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.moments import shrunk
 from thermocline.fits.pool import Pool
@@ -31,7 +30,7 @@ def fit_bootstrap(
     estimated from the draws of all runs together with those of the mixture, weighted for all: a mode that a run has
     lost still counts with its mass.
     """
-    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), watched(reporter_for(progress)) as reporter:
         evaluate = checked_evaluator(target, precision, seed=seed)
         search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
         designer = Designer(evaluate, np.random.default_rng([seed, STREAM]), search)

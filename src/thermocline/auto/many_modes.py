@@ -6,7 +6,7 @@ from thermocline.auto.design import first_mixture
 from thermocline.auto.pilots import LENGTHS, join_chains
 from thermocline.bases import BaseFit
 from thermocline.engine.explore import explore, resampled
-from thermocline.engine.progress import Reporter
+from thermocline.engine.progress import Part, Reporter
 from thermocline.evaluator import Evaluator
 from thermocline.fits.lbfgs import Optima, maximise
 from thermocline.fits.pool import Pool
@@ -37,9 +37,9 @@ def fit_many_modes(
             break
         base = optima.base(like)
         pool, _ = pool.drawn(generator, evaluate, base, NUM_DRAWS)
-        reporter.phase("pilot", None)
         start = seed, evaluate.target, cast(base, evaluate.precision), pool.log_evidence
-        explored = explore(*start, GibbsTempering(), LENGTHS, reporter, number=number + 1)
+        part = Part(f"pilot {number + 1}", reporter)
+        explored = explore(*start, GibbsTempering(), LENGTHS, part, number=number + 1)
         pool = join_chains(pool, explored)
         share_new, optima = optima.joined_by(maximise(evaluate, resampled(explored, seed, NUM_ASCENTS), confirms=False))
         evaluate.count(explored.outcome.num_gradients)

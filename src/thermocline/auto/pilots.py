@@ -5,7 +5,7 @@ import numpy as np
 from thermocline.auto.design import FIRST_DEGREES, Designer
 from thermocline.bases.base import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
-from thermocline.engine.progress import Reporter
+from thermocline.engine.progress import Part, Reporter
 from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, cluster, clustered, em_fit_student
 from thermocline.methods import GibbsTempering
@@ -27,12 +27,13 @@ def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> Non
     """One pilot from the best design; its draws join the pool, and a mixture is laid along that."""
     evaluate, design = designer.evaluate, designer.best
     evaluate.budget.check(LENGTHS.num_chains * (WARMUP + LENGTHS.num_draws), evaluate.rate)
-    reporter.phase("pilot", None)
     base = cast(design.mixture.base(evaluate.target.initial_position, room=ROOM), evaluate.precision)
     method = GibbsTempering()
     explored = explore(
-        seed, evaluate.target, base, design.log_evidence, method, LENGTHS, reporter, number=number
+        *(seed, evaluate.target, base, design.log_evidence, method, LENGTHS, Part(f"pilot {number}", reporter)),
+        number=number,
     )
+    reporter.phase("fitting the base", None)
     designer.pool = join_chains(designer.pool, explored)
     evaluate.count(explored.outcome.num_gradients)
     rows = resampled(explored, seed, NUM_ASCENTS)

@@ -55,10 +55,13 @@ class BaseFit(NamedTuple):
     modes: Any = None  # what a search for modes found, where there was one
     notes: tuple[str, ...] = ()  # what the fit did, in sentences for the summary
 
+    def __repr__(self) -> str:
+        return f"<BaseFit: {base_name(self.base)}, log Z about {self.log_zeta:.6g} ({self.log_zeta_is})>"
+
     def _repr_html_(self) -> str:
         rows = [
             ("base", base_name(self.base)),
-            ("log ζ", f"{self.log_zeta:.6g} ({self.log_zeta_is})"),
+            ("log Z, about", f"{self.log_zeta:.6g} ({self.log_zeta_is})"),
             ("gradients", f"{self.num_gradients:,}"),
         ]
         return html_of(Section("Base", (), rows, self.notes[:MOST_NOTES]))

@@ -16,10 +16,10 @@ DECIMALS = 6  # of r; where the base equals the target, all that differs beyond 
 
 
 def check_base_moments(context: Context) -> list[Check]:
-    """Every coordinate under the base, known against estimated, with Bonferroni's correction.
+    """Do the draws, weighted for the base, have the base's own mean and quartiles?
 
-    Its mean where the base states it, and quartiles of fresh draws: the error of a variance is not to be trusted
-    where tails may be heavy.
+    Of every coordinate, with Bonferroni's correction: the mean where the base states it, and quartiles of fresh draws,
+    for the error of a variance is not to be trusted where tails may be heavy.
     """
     if not (context.has_evidence and context.is_joint):
         return []
@@ -34,19 +34,25 @@ def check_base_moments(context: Context) -> list[Check]:
     return [at_least("base moments (p)", corrected(p_values), *P_LIMITS, advice)]
 
 
-def check_base_law(context: Context) -> list[Check]:
-    """The law of r under fresh draws of the base against its weighted estimate, at five of its quantiles."""
+def check_base_ratio(context: Context) -> list[Check]:
+    """Do the draws, weighted for the base, see the density of target over base as fresh draws of the base do?
+
+    At five quantiles of the log ratio.
+    """
     if not (context.has_evidence and context.is_joint):
         return []
     supported = np.isfinite(context.base.log_ratio) | (context.log_support.value == 0)
     values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base.log_ratio[supported]))
     p_values = _law_p_values(values, context.draws.log_weight_base, fresh, LAW_POINTS)
-    advice = "The draws weighted for the base have another law of r than fresh draws of it: draw more."
-    return [at_least("law of r under the base (p)", corrected(p_values), *P_LIMITS, advice)]
+    advice = "The draws, weighted for the base, see another ratio of target to base than fresh draws do: draw more."
+    return [at_least("log ratio under the base (p)", corrected(p_values), *P_LIMITS, advice)]
 
 
 def check_states(context: Context) -> list[Check]:
-    """Log Z from the base's own draws and from the chains, where the weights of the former have a variance."""
+    """Do the base's own draws and the chains give the same log Z?
+
+    Asked where the weights of the former have a variance.
+    """
     if context.states is None:
         return []
     both = agreement(context.states)
@@ -61,7 +67,10 @@ def check_states(context: Context) -> list[Check]:
 
 
 def check_lower_bound(context: Context) -> list[Check]:
-    """E_base[r] + log zeta <= log Z, from fresh draws: a bound up to its own error."""
+    """Is log Z above the bound that fresh draws of the base give?
+
+    E_base[r] + log zeta <= log Z, up to the bound's own error.
+    """
     if context.log_evidence is None or not np.isfinite(context.base.log_ratio).all():
         return []
     log_ratio, evidence = context.base.log_ratio, context.log_evidence

@@ -15,22 +15,22 @@ KNOWN = 0.5  # relative error up to which a mass by importance sampling is one
 
 
 def check_has_evidence(context: Context) -> list[Check]:
-    """Says why there is no evidence, where there is none; then only chains can tell whether a mode was missed."""
+    """Does the method estimate log Z? Where it does not, only chains that disagree can show a missed mode."""
     if context.has_evidence:
         return []
-    why = "This method stays at beta = 1 and estimates no evidence; use a tempered method for one."
+    why = "This method draws from the target alone (beta = 1) and estimates no evidence; use a tempered method for one."
     few = "Fewer than four untempered chains cannot show that a mode was missed: run more of them, or temper."
     num_chains = context.draws.log_ratio.shape[0]
     return [Check("evidence", np.nan, np.nan, "ok", why), at_least("untempered chains", num_chains, 4, 1, few)]
 
 
 def check_method(context: Context) -> list[Check]:
-    """One check for each reason why the answer is off by more than chance, however long the run."""
+    """Would an endless run be right? Some methods are off by more than chance, however long they run."""
     return [Check("method is exact", 0.0, 1.0, "suspect", bias) for bias in context.biases]
 
 
 def check_modes(context: Context) -> list[Check]:
-    """No known mode may weigh more by its own fit than the chains gave it, or have been visited too seldom.
+    """Does log Z cover the modes that the search found, and was each that matters visited often enough?
 
     The masses of all known modes, which do not depend on visits, are held against the evidence of the chains.
     """
@@ -44,7 +44,7 @@ def check_modes(context: Context) -> list[Check]:
             f"{lost.mass_by_importance.value:.3g} by its own fit and {lost.mass.value:.3g} from the chains, which have "
             "lost it: give a base that covers it (tc.fit_auto)."
         )
-        checks.append(at_least("known modes within log Z (p)", float(normal_tail(excess)), *P_LIMITS, advice))
+        checks.append(at_least("log Z covers the known modes (p)", float(normal_tail(excess)), *P_LIMITS, advice))
     heavy = [mode for mode in context.modes if _mass(mode) >= APPRECIABLE]
     if heavy:
         rarest = min(heavy, key=lambda mode: mode.visits)
@@ -56,24 +56,24 @@ def check_modes(context: Context) -> list[Check]:
     return checks
 
 
-def check_tours(context: Context) -> list[Check]:
-    """What lies beyond the base's reach must not rest on one or two long stays of a chain."""
+def check_thin_base(context: Context) -> list[Check]:
+    """Does what lies where the base is thin rest on more than one or two visits of a chain?"""
     if context.log_evidence is None or not context.is_joint:
         return []
     share, number = tours(context.draws, context.log_evidence.value - context.log_zeta)
     if share < APPRECIABLE:
         return []
     advice = (
-        f"{share:.0%} of the target lies where the base is thin, and its weight there rests on few stays of chains: "
+        f"{share:.0%} of the target lies where the base is thin, and its weight there rests on few visits of chains: "
         "draw more, or give a base that covers it (tc.fit_auto)."
     )
-    return [at_least("tours beyond the base", number, *TOUR_LIMITS, advice)]
+    return [at_least("visits where the base is thin", number, *TOUR_LIMITS, advice)]
 
 
 def check_tail_index(context: Context) -> list[Check]:
-    """Far out the density must fall faster than 1/|x| along every axis of the draws, and |x|^-D all around.
+    """Does the density fall fast enough, far out, for its integral to exist?
 
-    Otherwise its integral does not exist.
+    Faster than 1/|x| along every axis of the draws, and than |x|^-D all around.
     """
     if context.tail_index is None or not context.tail_index.axis.size:
         return []

@@ -13,12 +13,12 @@ R_HAT_LIMITS = 1.1, 1.3  # of many short chains: with m half-chains R-hat is nea
 SIZE_LIMITS = 100, 25
 HEAVY, LIGHT_TAIL = 10.0, 0.05  # a tail of weights beyond ten times the mean that holds less hardly moves log Z
 LONG_STAY = 10  # moves
-FEW_ARRIVED = 0.5  # share of climbs below which the density counts as one that they run off on
+FEW_ARRIVED = 0.5  # share of ascents below which the density counts as one that they run off on
 REFUSED = 0.1  # acceptance below which a move is as good as refused
 
 
 def check_round_trips(context: Context) -> list[Check]:
-    """Independent journeys are what a tempered answer rests on."""
+    """How many independent journeys between base and target does the answer rest on?"""
     if not context.has_evidence or not (context.is_joint or has_stages(context.draws)):
         return []
     advice = (
@@ -29,16 +29,16 @@ def check_round_trips(context: Context) -> list[Check]:
 
 
 def check_occupancy(context: Context) -> list[Check]:
-    """The least visited sixteenth of the path, relative to an even share."""
+    """Was all of the path between base and target visited? Its least visited sixteenth, over an even share."""
     if context.log_prior is None or not context.is_joint:
         return []
     share = float(convergence.occupancy(context.draws, context.log_prior).min())
     advice = "A part of the path was hardly visited: warm up longer, or use a law that learns its bias."
-    return [at_least("occupancy of beta", share, 0.05, 1e-3, advice)]
+    return [at_least("least visited part of the path", share, 0.05, 1e-3, advice)]
 
 
 def check_swaps(context: Context) -> list[Check]:
-    """The pair of neighbours in temperature that swaps least often."""
+    """Do neighbouring temperatures exchange often? The pair that does so least."""
     if not has_stages(context.draws):
         return []
     worst = float(swap_rejections(context.draws).max())
@@ -59,7 +59,7 @@ def _quantities(context: Context) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
 
 def check_r_hat(context: Context) -> list[Check]:
-    """The worst R-hat of any parameter (weighted for the target), of r and of beta."""
+    """Do the chains agree? R-hat is 1 where they do; the worst of any parameter, of the log ratio and of beta."""
     values = {name: convergence.r_hat(convergence.pseudo_values(*pair)) for name, pair in _quantities(context).items()}
     worst = max(values, key=lambda name: np.nan_to_num(values[name], nan=np.inf))
     advice = f"Chains disagree about {worst}: draw more, or suspect a mode that some chains have not found."
@@ -67,7 +67,10 @@ def check_r_hat(context: Context) -> list[Check]:
 
 
 def check_effective_size(context: Context) -> list[Check]:
-    """The smallest effective number of draws, likewise; of a parameter those of the base count too."""
+    """How many independent draws are these worth, of the quantity for which they are worth fewest?
+
+    Of a parameter those of the base count too.
+    """
     values = {name: convergence.effective_size(*pair, context.batches) for name, pair in _quantities(context).items()}
     if context.states is not None:
         for (name, chains), base in zip(context.parameters.items(), context.base.position.T, strict=False):
@@ -79,7 +82,7 @@ def check_effective_size(context: Context) -> list[Check]:
 
 
 def check_agreement(context: Context) -> list[Check]:
-    """Log Z from different chains, and from the two halves of every chain."""
+    """Do different chains, and the two halves of all chains, give one log Z?"""
     if not context.has_evidence:
         return []
     draws, checks = context.draws, []
@@ -105,9 +108,10 @@ def _between_chains_p_value(influence: np.ndarray, batches: Batches | None) -> f
 
 
 def check_weights(context: Context) -> list[Check]:
-    """Effective number of weights (with autocorrelation) and Pareto k, at both ends of the path.
+    """Do enough draws carry weight, and is the mean of the weights known? Not where Pareto k is above 0.7.
 
-    Where the base's own draws count, they are the base's end, and chains need not know it.
+    The effective number is after autocorrelation; at both ends of the path. Where the base's own draws count, they
+    are the base's end, and chains need not know it.
     """
     if not context.has_evidence:
         return []
@@ -128,7 +132,10 @@ def check_weights(context: Context) -> list[Check]:
 
 
 def check_error(context: Context) -> list[Check]:
-    """Degrees of freedom behind the standard error of log Z; an error of zero (the base is the target) needs none."""
+    """Is the error of log Z known? It is where it rests on enough independent pieces.
+
+    An error of zero (the base is the target) needs none.
+    """
     if context.log_evidence is None:
         return []
     error, dof = context.log_evidence.standard_error, context.log_evidence.dof
@@ -139,7 +146,7 @@ def check_error(context: Context) -> list[Check]:
 
 
 def check_divergences(context: Context) -> list[Check]:
-    """Share of moves whose energy error left the range an integrator can have; NaN where nobody told."""
+    """How often does a move fail because the density bends too sharply for its steps?"""
     share = float(context.draws.is_divergent.mean())
     if np.isnan(share):
         return []
@@ -148,7 +155,7 @@ def check_divergences(context: Context) -> list[Check]:
 
 
 def check_nonfinite(context: Context) -> list[Check]:
-    """Share of moves rejected for a NaN or +inf, where it is known."""
+    """How often does a move meet a NaN, or overflow, and is rejected?"""
     share = float(context.draws.is_nonfinite.mean())
     if np.isnan(share):
         return []
@@ -159,8 +166,8 @@ def check_nonfinite(context: Context) -> list[Check]:
     return [at_most("non-finite moves (share)", share, 0.01, 0.5, advice)]
 
 
-def check_standstill(context: Context) -> list[Check]:
-    """The share of the target's weight on draws of a chain that did not leave its place for more than ten moves.
+def check_stuck(context: Context) -> list[Check]:
+    """How much of the answer rests on chains that did not leave their place for more than ten moves?
 
     A corner too stiff for the step size is hardly ever entered, and not left once it is: its mass is then not known,
     and neither is the error. Divergences show it too, but only where the step is far too large.
@@ -171,14 +178,14 @@ def check_standstill(context: Context) -> list[Check]:
         stay = np.cumsum(np.append(True, np.any(np.diff(positions, axis=0) != 0, axis=1))) - 1
         stuck += np.bincount(stay, carried)[np.bincount(stay) > LONG_STAY].sum()
     advice = (
-        "Chains stand still in some corner of the target, and so will seldom have found it: reparametrise (a centred "
+        "Chains are stuck in some corner of the target, and so will seldom have found it: reparametrise (a centred "
         "hierarchy non-centred), or ask for smaller steps with tc.HMC(target_acceptance=0.99)."
     )
-    return [at_most("weight at a standstill (share)", stuck / weight.size, 0.025, 0.5, advice)]
+    return [at_most("weight on stuck chains (share)", stuck / weight.size, 0.025, 0.5, advice)]
 
 
-def check_runaways(context: Context) -> list[Check]:
-    """Where ascents ran off, the density is unbounded: the share of the target's weight on draws refused a move.
+def check_unbounded(context: Context) -> list[Check]:
+    """How much of the answer rests on draws that were refused a move, where the density is unbounded?
 
     The way into such a neck leads through ever smaller scales. A step made for the rest of the target is refused at its
     mouth, long before a chain stands still, and the mass within is then not in the answer. Where the density is zero
@@ -194,4 +201,4 @@ def check_runaways(context: Context) -> list[Check]:
         "beyond is not counted. Write the hierarchy non-centred, or ask for smaller steps with "
         "tc.HMC(target_acceptance=0.99)."
     )
-    return [at_most("refused where ascents ran off (share)", refused, 0.02, 0.5, advice)]
+    return [at_most("moves refused where unbounded (share)", refused, 0.02, 0.5, advice)]

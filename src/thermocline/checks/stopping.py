@@ -14,7 +14,7 @@ CURABLE = (
     run.check_weights,
     run.check_error,
     base.check_base_moments,
-    base.check_base_law,
+    base.check_base_ratio,
     base.check_states,
     base.check_lower_bound,
 )

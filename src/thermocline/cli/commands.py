@@ -2,6 +2,8 @@
 
 import shlex
 import sys
+import traceback
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from inspect import cleandoc
 from pathlib import Path
@@ -14,15 +16,21 @@ import thermocline as tc
 from thermocline.auto import FITS, FITS_OF_DRAWS
 from thermocline.bases import BASES
 from thermocline.checks import CHECKS
+from thermocline.cli import demo as demonstration
+from thermocline.cli import doctor as doctors
 from thermocline.cli.stopping import status_of, stoppable
-from thermocline.cli.targets import data_of, demonstration, target_of, truth
+from thermocline.cli.targets import target_of
 from thermocline.engine.checkpoint import STATE
 from thermocline.methods import METHODS
 from thermocline.report.summary import as_dict, to_json
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.tables import Section, sections_text
 
-FAILED, BAD_INPUT = 1, 2  # exit statuses; a run that is ok or suspect ends with 0
+FAILED, BAD_INPUT, OUR_FAULT = 1, 2, 3  # exit statuses; a run that is ok or suspect ends with 0
+STATUSES = (
+    "Exit status: 0 for a verdict of ok or suspect and for what only prints; 1 for a verdict of failed; 2 for a wrong "
+    "option, file or model; 3 for an error of thermocline's own; 130 when interrupted, 143 by SIGTERM."
+)
 
 
 class Commands(TyperGroup):
@@ -38,19 +46,28 @@ class Commands(TyperGroup):
         except (ThermoclineError, ValueError, OSError) as error:
             say(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from error
+        except RuntimeError as error:
+            if isinstance(error, typer.Exit | typer.Abort):
+                raise
+            raise self._ours() from error
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError) as error:
+            raise self._ours() from error
         if result is not None and result.verdict == "failed":
             raise typer.Exit(FAILED)
         return result
+
+    def _ours(self) -> typer.Exit:
+        traceback.print_exc()
+        say("error: this should not happen; please report it with the output of `thermocline doctor`.")
+        return typer.Exit(OUR_FAULT)
 
 
 app = typer.Typer(
     name="thermocline",
     cls=Commands,
     help="Posterior draws from all modes, and the evidence with an error bar.\n\n"
-    "Start with `thermocline demo`. Exit status: 0 for a verdict of ok or suspect, 1 for failed, "
-    "2 for bad input, 130 when interrupted, 143 by SIGTERM.",
+    "Start with `thermocline demo`; `thermocline --install-completion` completes words in your shell.\n\n" + STATUSES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -58,6 +75,11 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
 Progress = Annotated[bool, typer.Option(help="Show a progress bar, in a terminal.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of a table.")]
 RunFile = Annotated[Path, typer.Argument(metavar="RUN.nc", help="A file that `run --out` or result.save wrote.")]
+
+
+def starting(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """For completion in a shell."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
 
 
 REGISTRIES: dict[str, dict[str, Any]] = {
@@ -73,25 +95,38 @@ Listed = StrEnum("Listed", list(REGISTRIES))  # what `list` can list
 def run(
     model: Annotated[
         str,
-        typer.Argument(metavar="MODULE:OBJECT", help="A tc.Target, or a function without arguments that makes one."),
+        typer.Argument(
+            metavar="MODEL",
+            help="model.stan; model.py, or model.py:NAME, or package.module:NAME, that is a tc.Target, a PyMC model, a "
+            "NumPyro model, or a function without arguments that makes one of the first two.",
+        ),
     ],
     out: Annotated[Path | None, typer.Option(help="Write the whole result here, as netCDF.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write the report here, as one HTML page.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Data of many targets, .npz or .json: arrays with a leading axis, a row for each target."),
+        typer.Option(
+            help="Of a Stan file its data (.json); of a NumPyro model its arguments by name (.json, .npz); of a "
+            "tc.Target the data of many targets: arrays with a leading axis, a row for each."
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run in this folder; the same command then resumes it.")
     ] = None,
-    method: Annotated[str, typer.Option(help="How to explore: see `thermocline list methods`.")] = "gibbs",
-    base: Annotated[str, typer.Option(help="How to find the base: see `thermocline list fits`.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="How to explore: see `thermocline list methods`.", autocompletion=starting(METHODS))
+    ] = "gibbs",
+    base: Annotated[
+        str, typer.Option(help="How to find the base: see `thermocline list fits`.", autocompletion=starting(FITS))
+    ] = "auto",
     seed: Seed = 0,
     target_error: Annotated[
         float | None,
         typer.Option(help="Stop when the standard error of log Z is below this (0.05 unless --num-draws is given)."),
     ] = None,
     num_draws: Annotated[int | None, typer.Option(help="Or: draws a chain, however large the error.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Spend no more time than this.")] = None,
+    max_evaluations: Annotated[float | None, typer.Option(help="Evaluate the density no more often.")] = None,
     num_chains: Annotated[
         int | None, typer.Option(help="Chains, all advanced together; 16, or 4 a target with --data.")
     ] = None,
@@ -100,15 +135,17 @@ def run(
 ) -> Any:
     """Sample a model and print the answer.
 
-    MODULE is a Python module or file: `thermocline run model.py:target --out run.nc`. With `--data`, its target is run
-    once for each row of the data, by the names that its own data have.
+    `thermocline run model.py --out run.nc --report run.html`; `thermocline run model.stan --data data.json`. A
+    tc.Target with `--data` is run once for each row of the data, by the names that its own data have.
     """
     options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "seed": seed}
     options |= {"method": chosen("method", method, METHODS)(), "checkpoint": checkpoint, "progress": progress}
     options |= {} if num_chains is None else {"num_chains": num_chains}
+    limits = {"max_seconds": max_seconds, "max_evaluations": max_evaluations}
+    options |= {name: limit for name, limit in limits.items() if limit is not None}
     fit = None if base == "auto" else chosen("fit", base, FITS)
     writable(out, report)
-    result = sampled(target_of(model), data, fit, options)
+    result = sampled(*target_of(model, data), fit, options)
     if out is not None:
         result.save(out)
     if report is not None:
@@ -117,14 +154,16 @@ def run(
     return result
 
 
-def sampled(target: tc.Target, data: Path | None, fit: Any, options: dict[str, Any]) -> Any:
+def sampled(target: tc.Target, data: Any, fit: Any, options: dict[str, Any]) -> Any:
     """The result, of one target or of many; an interrupted run says how to go on."""
     if data is not None and fit is not None:
         raise ThermoclineError("with --data a base is looked for by `auto`; leave --base out.")
+    if data is not None and not options.keys().isdisjoint({"max_seconds", "max_evaluations"}):
+        raise ThermoclineError("many targets have no --max-seconds or --max-evaluations; leave them out.")
     try:
         if data is None:
             return tc.sample(target, base=fit, **options)
-        return tc.sample_many(target, data_of(data), **options)
+        return tc.sample_many(target, data, **options)
     except KeyboardInterrupt as stop:
         raise type(stop)(how_to_resume(options["checkpoint"])) from None
 
@@ -139,12 +178,19 @@ def summary(run_file: RunFile, as_json: AsJson = False) -> Any:
 
 @app.command()
 def report(
-    run_file: RunFile, out: Annotated[Path, typer.Option(help="Where to write the page.")] = Path("report.html")
+    run_file: RunFile,
+    out: Annotated[Path | None, typer.Option(help="Where to write the page; RUN.html unless given.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a page that is there.")] = False,
 ) -> Any:
-    """Write the report of a saved run: one HTML page to look at and to send."""
+    """Write the report of a saved run beside it: one HTML page to look at and to send."""
+    page = run_file.with_suffix(".html") if out is None else out
+    writable(page)
     result = tc.load(run_file)
-    writable(out)
-    say(f"{result.report(out)}")
+    if page.exists() and not force:
+        if not sys.stdin.isatty():
+            raise ThermoclineError(f"{page} exists already; write over it with --force, or elsewhere with --out.")
+        typer.confirm(f"{page} exists already. Write over it?", abort=True, err=True)
+    say(f"{result.report(page)}")
     return result
 
 
@@ -177,21 +223,24 @@ def list_(what: Annotated[Listed, typer.Argument(help="Which registry.")], as_js
 
 @app.command()
 def demo(
-    out: Annotated[Path | None, typer.Option(help="Write run.nc and report.html into this folder.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for figure, report and run.")] = Path("thermocline-demo"),
     seed: Seed = 0,
     progress: Progress = True,
     as_json: AsJson = False,
 ) -> Any:
-    """Sample a curved target with two separate modes whose answers are known, and print both."""
-    result = tc.sample(demonstration(), seed=seed, progress=progress)
-    show(result, as_json)
-    if not as_json:
-        print(truth())
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        result.save(out / "run.nc")
-        say(f"{out / 'run.nc'}\n{result.report(out / 'report.html')}")
-    return result
+    """Ask a question whose answer is known: what plain HMC says, what thermocline says, and both in a picture."""
+    say(demonstration.QUESTION)
+    runs = demonstration.sampled(seed, progress, say)
+    print(to_json(as_dict(runs.tempered)) if as_json else demonstration.told(runs))
+    for line in demonstration.written(runs, out):
+        say(line)
+    return runs.tempered
+
+
+@app.command()
+def doctor() -> None:
+    """Say what is installed, on which machine, and where things are kept."""
+    print(sections_text(doctors.tables()))
 
 
 def say(text: str) -> None:

@@ -12,7 +12,7 @@ from thermocline.bases import Base, BaseFit, check_base
 from thermocline.bases.base import check_scales
 from thermocline.engine.batch import Paths, at
 from thermocline.paths import Path
-from thermocline.support.errors import ThermoclineError, brief, reason
+from thermocline.support.errors import ThermoclineError, brief, cause_of, reason
 from thermocline.support.precision import cast, to_numpy
 from thermocline.target import Target, check_position, named_leaves
 
@@ -91,12 +91,12 @@ def check_encoder(of_datum: Callable[[Any], tuple[Any, jax.Array]], datum: Any, 
     """Raise with the reason when a function of the datum gives no base of the target's shape."""
     try:
         base, log_zeta = jax.eval_shape(of_datum, datum)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever the user's code says
         raise ThermoclineError(
-            f"base(datum) failed for target 0: {type(error).__name__}: {str(error).splitlines()[0]} It is traced by "
+            f"base(datum) failed for target 0: {cause_of(error)} It is traced by "
             "JAX with the data of one target, and must return a base whose arrays are leaves, such as "
             "tc.Gaussian(mean, scale_tril). A fit of a whole target is no function of a datum; wrap it in one."
-        ) from error
+        ) from None
     if log_zeta.shape != ():
         raise ThermoclineError(f"base(datum) returns log_zeta of shape {log_zeta.shape} for target 0; give one number.")
     base = jax.tree.map(lambda leaf: jnp.ones(leaf.shape, leaf.dtype), base)
@@ -171,9 +171,9 @@ def check_signature(target: Target) -> None:
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
-    except Exception as error:
-        reason = str(error).splitlines()[0]
-        raise ThermoclineError(f"log_density(position, datum) could not be called for target 0: {reason}") from error
+    except Exception as error:  # noqa: BLE001 - whatever the user's code says
+        said = f"log_density(position, datum) could not be called for target 0: {cause_of(error)}"
+        raise ThermoclineError(said) from None
     if getattr(shape, "shape", None) != () or not jnp.issubdtype(shape.dtype, jnp.floating):
         raise ThermoclineError(f"log_density(position, datum) returns {shape} for target 0 where one float is needed.")
 

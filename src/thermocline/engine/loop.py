@@ -191,7 +191,7 @@ class Timer:
     """Seconds spent, by phase."""
 
     def __init__(self) -> None:
-        self.seconds = Phases()
+        self.seconds, self.began = Phases(), time.monotonic()
         self.last = 0.0
 
     @contextmanager

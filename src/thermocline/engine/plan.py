@@ -19,7 +19,7 @@ from thermocline.support.options import check_seed, is_number, is_whole
 
 RAMP, WARMUP, SAMPLING = range(3)
 PHASES = ("ramp", "warmup", "sampling")  # as `records.Phases` has them
-SHOWN = ("ramp", "warm-up", "sampling")
+SHOWN = ("first warm-up", "warm-up", "sampling")
 FIRST_ROUND = 16  # steps of the first warm-up round
 MOST_RAMPS = 400  # rounds
 NUM_KEPT = 8  # draws a chain, of a run without warm-up

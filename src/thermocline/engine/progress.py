@@ -1,8 +1,8 @@
 """What people see while a run goes on; silent where nobody watches, and never in the way."""
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from html import escape
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ class Reporter(Protocol):
     def phase(self, name: str, total: int | None) -> None: ...
     def advance(self, num_steps: int, num_gradients: int) -> None: ...
     def figures(self, answer: Answer) -> None: ...
-    def close(self) -> None: ...
+    def close(self, is_whole: bool = True) -> None: ...
 
 
 class Silent:
@@ -25,7 +25,7 @@ class Silent:
     def phase(self, name: str, total: int | None) -> None: ...
     def advance(self, num_steps: int, num_gradients: int) -> None: ...
     def figures(self, answer: Answer) -> None: ...
-    def close(self) -> None: ...
+    def close(self, is_whole: bool = True) -> None: ...
 
 
 class Display:
@@ -54,8 +54,8 @@ class Display:
             self.answered = time.monotonic()
             self.show()
 
-    def close(self) -> None:
-        self.name, self.total, self.gradients = "done", None, 0
+    def close(self, is_whole: bool = True) -> None:
+        self.name, self.total, self.gradients = "done" if is_whole else f"interrupted: {self.name}", None, 0
         self.answer = self.latest() or self.answer
         self.show()
 
@@ -81,26 +81,29 @@ class Line(Display):
     def show(self) -> None:
         super().show()
         share = f" {min(self.done / self.total, 1.0):.0%}" if self.total else ""
-        seconds = f"{self.shown - self.began:.0f} s"
+        seconds = f"{self.shown - self.began:.0f} s elapsed"
         words = " · ".join(part for part in (f"{self.name}{share}", seconds, self.rate, self.answer) if part)
         self.handle.update(self.html(f"<code>{escape(words)}</code>"))
 
 
 class Live(Display):
-    """In a terminal, a bar of Rich's for each phase, with the time left."""
+    """In a terminal, a bar of Rich's for each phase, with its time and, where its length is known, the time left."""
 
     def __init__(self, console: Any) -> None:
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, TextColumn
+        from rich.text import Text
 
         super().__init__()
+
+        class Times(ProgressColumn):
+            def render(self, task: Any) -> Text:
+                return Text(times_of(task), style="progress.remaining")
+
         self.bar = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description:<11}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            TextColumn("{task.description:<22}"),
+            BarColumn(bar_width=16),
+            Times(),
             TextColumn("{task.fields[rate]}"),
             TextColumn("[bold]{task.fields[answer]}"),
             console=console,
@@ -114,8 +117,13 @@ class Live(Display):
         self.task, self.answer = self.bar.add_task(name, total=total, rate="", answer=""), ""
         super().phase(name, total)
 
-    def close(self) -> None:
-        self._finish()
+    def close(self, is_whole: bool = True) -> None:
+        if is_whole:
+            self._finish()
+        elif self.task is not None:
+            self.show()
+            self.bar.update(self.task, description=f"interrupted: {self.name}")
+            self.bar.stop_task(self.task)
         self.bar.stop()
 
     def show(self) -> None:
@@ -127,6 +135,27 @@ class Live(Display):
         if self.task is not None:
             self.show()
             self.bar.update(self.task, total=self.done or 1, completed=self.done or 1)
+
+
+class Part:
+    """Passes on what a part of the run says, whose phases are then named as its own."""
+
+    def __init__(self, name: str, reporter: Reporter) -> None:
+        self.name, self.reporter = name, reporter
+        self.advance, self.figures = reporter.advance, reporter.figures
+
+    def phase(self, name: str, total: int | None) -> None:
+        self.reporter.phase(f"{self.name}: {name}", total)
+
+    def close(self, is_whole: bool = True) -> None: ...
+
+
+def times_of(task: Any) -> str:
+    """How far a phase of Rich's is, how long it has gone on, and how long it may."""
+    clock = lambda seconds: f"{int(seconds) // 60}:{int(seconds) % 60:02d}"  # noqa: E731
+    share = f"{task.percentage:3.0f}%, " if task.total else ""
+    left = "" if task.finished or not task.time_remaining else f", {clock(task.time_remaining)} remaining"
+    return f"{share}{clock(task.elapsed or 0)} elapsed{left}"
 
 
 class Guarded:
@@ -152,8 +181,19 @@ class Guarded:
     def figures(self, answer: Answer) -> None:
         self._tell("figures", answer)
 
-    def close(self) -> None:
-        self._tell("close")
+    def close(self, is_whole: bool = True) -> None:
+        self._tell("close", is_whole)
+
+
+@contextmanager
+def watched(reporter: Reporter) -> Iterator[Reporter]:
+    """Closes the reporter, which is told whether the run came to its end."""
+    try:
+        yield reporter
+    except BaseException:
+        reporter.close(is_whole=False)
+        raise
+    reporter.close()
 
 
 def reporter_for(progress: bool) -> Reporter:

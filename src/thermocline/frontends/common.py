@@ -1,6 +1,7 @@
 """What front ends share: data as leaves, and a first position."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -8,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, cause_of
 from thermocline.support.precision import to_numpy
-from thermocline.target import describe
+from thermocline.target import describe, not_finite
 
 NUM_STARTS = 256
 WIDTH = 2.0  # of the box in which a start is looked for, as Stan and NumPyro have it
@@ -55,9 +56,22 @@ def first_position(log_density: Callable[[Any, Any], Any], guess: Any, data: Any
     if not usable.any():
         raise ThermoclineError(
             f"log density is not finite at {NUM_STARTS} positions tried as a start ({value} at {describe(guess)}, "
-            "unconstrained); are all data inside the support of their distributions?"
+            f"unconstrained); {not_finite(data or {}) or 'are all data inside the support of their distributions?'}"
         )
     return to_numpy(unravel(jnp.asarray(flat + offsets[np.argmax(np.where(usable, values, -np.inf))])))
+
+
+@contextmanager
+def in_a_sentence(arguments: dict[str, Any]) -> Iterator[None]:
+    """An error that the model raises where it is looked into: where in it, what is wrong, data that are to blame."""
+    try:
+        yield
+    except ThermoclineError:
+        raise
+    except (TypeError, ValueError, IndexError) as error:
+        blamed = not_finite(arguments)
+        remedy = f" {blamed[0].upper()}{blamed[1:]}." if blamed else " Do the shapes of data and parameters fit?"
+        raise ThermoclineError(f"the model has no density ({cause_of(error)}).{remedy}") from None
 
 
 def not_a_number(values: dict[str, Any], what: str) -> None:

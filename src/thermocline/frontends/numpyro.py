@@ -10,7 +10,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, not_a_number, unnormalised
+from thermocline.frontends.common import data_among, first_position, in_a_sentence, not_a_number, unnormalised
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import cast, computing_in
@@ -25,8 +25,9 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
     numpyro = require("numpyro", "numpyro", "numpyro.infer.util")
     if not callable(model):
         raise ThermoclineError(f"model is {model!r}; give a function that calls numpyro.sample.")
-    with computing_in("float64"):
-        call = Call(numpyro, model, args, kwargs)
+    bound = _bound(model, args, kwargs)
+    with computing_in("float64"), in_a_sentence(named_leaves(dict(bound.arguments))):
+        call = Call(numpyro, model, bound)
         _check(call)
         arrays = {name: leaf for name, leaf in call.leaves.items() if _is_array(leaf)}
         guess = call.unconstrained(call.sites)
@@ -49,15 +50,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
 class Call:
     """A model and its arguments by name, as functions of (position, data); data stand for some of the arguments."""
 
-    def __init__(self, numpyro: Any, model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.model, self.handlers, self.util = model, numpyro.handlers, numpyro.infer.util
-        try:
-            self.bound = inspect.signature(model).bind(*args, **kwargs)
-        except TypeError as error:
-            raise ThermoclineError(
-                f"the model cannot be called with these arguments: {error}; "
-                "pass them to from_numpyro after the model, as you would to it."
-            ) from error
+    def __init__(self, numpyro: Any, model: Callable[..., Any], bound: inspect.BoundArguments) -> None:
+        self.model, self.handlers, self.util, self.bound = model, numpyro.handlers, numpyro.infer.util, bound
         self.structure = jax.tree.structure(dict(self.bound.arguments))
         leaves = named_leaves(dict(self.bound.arguments))
         self.leaves = {name: cast(leaf, "float64") if _is_array(leaf) else leaf for name, leaf in leaves.items()}
@@ -105,6 +99,16 @@ class Call:
 
         latents = {name: sites[name] for name in self.latents}
         return {name: jnp.asarray(biject_to(site["fn"].support).inv(site["value"])) for name, site in latents.items()}
+
+
+def _bound(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+    try:
+        return inspect.signature(model).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ThermoclineError(
+            f"the model cannot be called with these arguments: {error}; "
+            "pass them to from_numpyro after the model, as you would to it."
+        ) from None
 
 
 def _at_zero(site: dict[str, Any]) -> Any:

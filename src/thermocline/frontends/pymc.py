@@ -14,7 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, not_a_number, unnormalised
+from thermocline.frontends.common import data_among, first_position, in_a_sentence, not_a_number, unnormalised
 from thermocline.frontends.host import call_host
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
@@ -34,7 +34,7 @@ def from_pymc(model: Any) -> Target:
     if not isinstance(model, pymc.Model):
         raise ThermoclineError(f"model is of type {type(model).__name__}; give the pm.Model itself.")
     _check(model)
-    with computing_in("float64"):
+    with computing_in("float64"), in_a_sentence({var.name: var.get_value() for var in model.data_vars}):
         graphs = Graphs(model)
         caveats, point = _caveats(model), model.initial_point(random_seed=0)
         guess = {var.name: np.asarray(point[var.name], float) for var in model.value_vars}

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,10 +51,11 @@ def from_stan(program: Any, data: Any = None) -> Target:
             return _from_bridgestan(program)
         text, folder = _program(program)
         encoded = _json_of(data)
+        name = "model.stan" if folder is None else Path(program).name
+        canonical = stanc(text, folder, "--auto-format", "--canonicalize", CANONICAL, name=name)
         library = library_of(text, folder)
         key = int.from_bytes(hashlib.sha256(encoded.encode()).digest()[:8], "little")
         library.create(encoded, key)
-        canonical = stanc(text, folder, "--auto-format", "--canonicalize", CANONICAL)
         return _from_library(library, key, caveats_of(canonical))
 
 
@@ -206,7 +208,7 @@ def _json_of(data: Any) -> str:
         try:
             data = json.loads(Path(data).read_text())
         except json.JSONDecodeError as error:
-            raise ThermoclineError(f"{data} is not JSON: {error}.") from error
+            raise ThermoclineError(f"{data} is not JSON: {error}; correct it there.") from None
     if not isinstance(data, dict):
         raise ThermoclineError(f"data are of type {type(data).__name__}; give a dict by the names of the data block.")
     return json.dumps({name: _plain(name, value) for name, value in sorted(data.items())}, allow_nan=False)
@@ -216,8 +218,8 @@ def _plain(name: str, value: Any) -> Any:
     """One variable as nested lists of numbers."""
     try:
         array = np.asarray(value)
-    except ValueError as error:
-        raise ThermoclineError(f"data {name} is ragged; Stan needs arrays.") from error
+    except ValueError:
+        raise ThermoclineError(f"data {name} is ragged; Stan needs arrays.") from None
     if array.dtype.kind not in "biuf":
         raise ThermoclineError(f"data {name} is of type {array.dtype}; Stan takes numbers.")
     missing = int(np.sum(~np.isfinite(array)))
@@ -245,16 +247,17 @@ def library_of(program: str, folder: Path | None) -> Library:
 loaded = cache(Library)  # and its targets registered, once in a process
 
 
-def stanc(program: str, folder: Path | None, *options: str) -> str:
+def stanc(program: str, folder: Path | None, *options: str, name: str = "model.stan") -> str:
     """What stanc prints for a program; its complaints are ours."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, "model.stan")
         source.write_text(program)
         include = () if folder is None else ("--include-paths", str(folder))
-        command = [str(httpstan_folder() / "stanc"), *options, *include, "--filename-in-msg", "model.stan", str(source)]
+        command = [str(httpstan_folder() / "stanc"), *options, *include, "--filename-in-msg", name, str(source)]
         finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     if finished.returncode:
-        raise ThermoclineError(f"stanc refuses the program: {finished.stderr.strip()}")
+        said = re.sub(r"-{5,}\n.*?-{5,}", "", finished.stderr, flags=re.DOTALL)  # without the excerpt
+        raise ThermoclineError(f"stanc refuses the program: {' '.join(said.split())}")
     return finished.stdout
 
 

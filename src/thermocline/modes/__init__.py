@@ -1,1 +1,1 @@
-"""Modes: how they are searched for, and what the census says of them."""
+"""Modes: how they are searched for, and what a table says of them."""

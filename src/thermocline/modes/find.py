@@ -121,7 +121,7 @@ class Search:
     def progress(self) -> str:
         number = len(set(self.group))
         modes = f"{number} mode{'' if number == 1 else 's'}"
-        return f"{self.num_looks:,} points looked at, {modes}, {1 - self.share_unexplained:.0%} explained"
+        return f"{modes} found, {self.num_looks:,} points looked at"
 
     def is_over(self) -> bool:
         since = self.num_looks - self.looks_at_last

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,7 @@ from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.engine.batch import Paths
 from thermocline.engine.explore import Lengths, explore
 from thermocline.engine.folder import Guarded
-from thermocline.engine.progress import reporter_for
+from thermocline.engine.progress import reporter_for, watched
 from thermocline.estimators.chains import systematic_resample
 from thermocline.evaluator import checked_evaluator
 from thermocline.methods import AnnealedImportance
@@ -128,7 +127,7 @@ def bidirectional(
     chosen = AnnealedImportance() if method is None else method
     check_target(target)
     positions = _positions(target, exact_draws, num_runs, seed)
-    with Guarded(), computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), watched(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
         fit = base_for(checked_evaluator(target, precision, seed=seed), base, seed, 0.05, reporter)
         num_chains = next(n for n in (8, 4, 2, 1) if num_runs % n == 0)

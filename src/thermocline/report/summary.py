@@ -68,7 +68,7 @@ def _stages(result: Result) -> list[tuple[str, str]]:
 
 
 def modes_table(result: Result) -> Section:
-    """The census: did I find all the modes?"""
+    """Did I find all the modes?"""
     shown = result.modes[:MOST_MODES]
     rows = [
         (mode.name, describe(mode.location, longest=3), str(mode.mass), _by_importance(mode), str(mode.visits))
@@ -123,8 +123,8 @@ def parameters_table(result: Result) -> Section:
 
 def checks_table(checks: tuple[Check, ...]) -> Section:
     rows = [(check.name, _number(check.value), _number(check.limit), check.status) for check in checks]
-    advice = tuple(f"{check.name}: {check.advice}" for check in checks if not check.passed)
-    return Section("Checks", ("", "value", "limit", "status"), rows, advice)
+    advice = (f"{check.name}: {check.meaning} {check.advice} See {check.link}" for check in checks if not check.passed)
+    return Section("Checks", ("", "value", "limit", "status"), rows, tuple(" ".join(line.split()) for line in advice))
 
 
 def _number(value: float) -> str:

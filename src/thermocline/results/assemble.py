@@ -1,5 +1,6 @@
 """From a finished run to a Result: draws in the user's coordinates, and what was run."""
 
+import time
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
@@ -70,8 +71,12 @@ def assemble(
     *,
     notes: tuple[str, ...] = (),
     around: Cost = NOTHING,
+    began: float | None = None,
 ) -> Result:
-    """The Result of a finished run; `notes` says how the base was come by, `around` what was spent besides the run."""
+    """The Result of a finished run; `notes` says how the base was come by, `around` what was spent besides the run.
+
+    With the time at which the call began, its cost is that of all of it.
+    """
     path, outcome, base_draws, log_support = exploration
     law = outcome.tuning.law
     num_chains, num_draws = outcome.draws.log_ratio.shape
@@ -118,7 +123,10 @@ def assemble(
         {} if modes is None else _by_name(of_modes),
         base_parameters=_by_name(of_base),
     )
-    return replace(result, log_likelihood=pointwise(path.target, result))
+    log_likelihood, spent = pointwise(path.target, result), info.cost.seconds.total
+    rest = 0.0 if began is None else max(time.monotonic() - began - spent, 0.0)
+    info = replace(info, cost=info.cost + Cost(Phases(rest=rest), Phases()))
+    return replace(result, log_likelihood=log_likelihood, info=info)
 
 
 def of_observations(target: Target) -> str:

@@ -11,12 +11,16 @@ from thermocline.results.output import Tables
 from thermocline.results.result import Result
 from thermocline.support import fingerprint, special
 from thermocline.support.errors import ThermoclineError, brief
+from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_number
 from thermocline.support.tables import Section
 
+STRENGTHS = {1.0: "not worth more than a bare mention", 3.0: "positive", 5.0: "strong", np.inf: "very strong"}
+SCALE = "Strength of evidence by Kass and Raftery (1995), Journal of the American Statistical Association 90, 773-795."
 REASONS = ("verdict", "data", "caveats")  # not to compare; each can be overridden by its name
 
 
+@suggesting
 def compare(
     results: Mapping[str, Result], *, prior: Mapping[str, float] | None = None, despite: Collection[str] = ()
 ) -> "Comparison":
@@ -59,6 +63,21 @@ class Comparison(Tables):
         less = Estimate(-second.value, second.standard_error, second.dof)
         return Estimate(0.0, 0.0, np.inf) if model == other else first + less
 
+    def bayes_factor(self, model: str, other: str, probability: float = 0.95) -> tuple[float, float, float]:
+        """Z of `model` over that of `other`, and the ends of its confidence interval."""
+        estimate = self.log_bayes_factor(model, other)
+        with np.errstate(over="ignore"):
+            value, low, high = np.exp([estimate.value, *estimate.interval(probability)])
+        return float(value), float(low), float(high)
+
+    def strength(self, model: str, other: str) -> str:
+        """A word for the evidence for `model` against `other`, by Kass and Raftery; two where the interval has both."""
+        low, high = self.log_bayes_factor(model, other).interval()
+        if low < 0:
+            return "undecided" if high > 0 else "against it"
+        words = [next(word for limit, word in STRENGTHS.items() if log < limit) for log in (low, high)]
+        return " to ".join(dict.fromkeys(words))
+
     def log_odds(self, model: str) -> Estimate:
         """Log of the model's posterior probability over that of all others together.
 
@@ -98,6 +117,8 @@ class Comparison(Tables):
                 name: {
                     "log_evidence": vars(self.log_evidences[name]),
                     "log_bayes_factor_to_best": vars(self.log_bayes_factor(name, best)),
+                    "bayes_factor_of_best": self.bayes_factor(best, name),
+                    "strength": None if name == best else self.strength(best, name),
                     "prior": float(np.exp(self.log_prior[name])),
                     "probability": vars(self.probability(name)),
                     "probability_interval": self.probability_interval(name),
@@ -126,7 +147,16 @@ class Comparison(Tables):
             low, high = self.probability_interval(name)
             rows.append((name, str(self.log_evidences[name]), factor, prior, probability, f"{low:.3g} to {high:.3g}"))
         columns = ("model", "log Z", "log Bayes factor", "prior", "probability", "95% interval")
-        return [Section("Models", columns, rows, self.notes)]
+        factors = [self._factor_row(best, name) for name in self.ranking[1:]]
+        columns_of_factors = ("", "Bayes factor", "95% interval", "evidence")
+        return [
+            Section("Models", columns, rows, self.notes),
+            Section("Bayes factors of the best", columns_of_factors, factors, (SCALE,)),
+        ]
+
+    def _factor_row(self, best: str, other: str) -> tuple[str, ...]:
+        value, low, high = (f"{factor:.3g}" for factor in self.bayes_factor(best, other))
+        return f"{best} over {other}", value, f"{low} to {high}", self.strength(best, other)
 
     def _evidence(self, name: str) -> Estimate:
         if name not in self.log_evidences:

@@ -11,6 +11,7 @@ from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.results.runs import DROPPED, stacked
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 from thermocline.target import Labels
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ UNSAFE = re.compile(r"[/\x00-\x1f\x7f]|^\W|\s$|(?<=_dim)_(?=\d+$)")
 
 def to_arviz(results: Result | ManyResults) -> Any:
     """InferenceData for ArviZ before version 1, an xarray DataTree from there on; the same groups in both."""
-    import arviz
+    arviz = require("arviz", "arviz")
 
     if int(arviz.__version__.split(".")[0]) >= 1:
         return data_tree(results)

@@ -31,6 +31,7 @@ from thermocline.results.weighing import (
 from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.options import is_whole
 from thermocline.support.precision import computing_in
+from thermocline.support.tables import Rows
 
 
 class Continuation(NamedTuple):
@@ -162,12 +163,12 @@ class Result(Output):
         names = self.mode_locations
         locations = [{name: names[name][i] for name in names} for i in range(len(self.mode_table.location))]
         with computing_in("float64"):
-            return mode_rows(self.mode_table, self.draws, self.log_evidence, locations)
+            return Rows(mode_rows(self.mode_table, self.draws, self.log_evidence, locations))
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
         """Everything the verdict rests on."""
-        return run_checks(self._context())
+        return Rows(run_checks(self._context()))
 
     @property
     def verdict(self) -> Verdict:

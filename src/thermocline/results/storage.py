@@ -141,14 +141,14 @@ def written_whole(path: str | Path, *, is_sealed: bool = False, num_bytes: int =
 
 def read_groups(path: str | Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, Any], bool]:
     """The groups and attributes of a file that `Result.save` wrote, and whether it is sealed."""
-    import xarray
-
     path = path_of(path)
     if not path.is_file():
         raise ThermoclineError(f"{path} does not exist or is not a file; give one that Result.save wrote.")
     is_whole = sealed.is_whole(path)
     if is_whole is False:
         raise ThermoclineError(f"{path} is damaged: it is not as it was written. Load another copy, or run it again.")
+    import xarray
+
     try:
         with xarray.open_datatree(path, engine="h5netcdf") as tree:
             groups = {

@@ -1,18 +1,16 @@
-"""The library's own exceptions and warnings, and how they quote what they are about."""
+"""The library's own exceptions and warnings, how they quote what they are about, and where errors of others arose."""
 
+import traceback
+from pathlib import Path
 from typing import Any
+
+PACKAGE, STANDARD = str(Path(__file__).parents[1]), str(Path(traceback.__file__).parent)
 
 
 def brief(value: Any, longest: int = 80) -> str:
     """A value as it is written, in one short line."""
     written = " ".join(repr(value).split())
     return written if len(written) <= longest else f"{written[: longest - 1]}…"
-
-
-def reason(error: BaseException) -> str:
-    """What an error of somebody else's code says, in a line."""
-    said = " ".join(str(error).split("\n\n")[0].split()).rstrip(". ")
-    return f"{type(error).__name__}: {said[:300]}" if said else type(error).__name__
 
 
 class ThermoclineError(ValueError):
@@ -25,3 +23,23 @@ class CheckpointError(ThermoclineError):
 
 class ThermoclineWarning(UserWarning):
     """Results may be unreliable; the message names what was noticed."""
+
+
+def cause_of(error: BaseException) -> str:
+    """Another's error in one line: where in the user's own code it arose, its type, and the first line it says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}: {said}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: {said}" if frames else said
+
+
+def _is_users(file: str) -> bool:
+    """Neither ours, nor installed, nor of the interpreter itself."""
+    return not file.startswith((PACKAGE, STANDARD, "<frozen")) and "site-packages" not in file
+
+
+def reason(error: BaseException) -> str:
+    """The same, to go on within a sentence."""
+    return cause_of(error).rstrip(". ")

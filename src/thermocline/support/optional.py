@@ -13,5 +13,5 @@ def require(extra: str, *packages: str) -> Any:
             import_module(package)
         except ImportError as error:
             remedy = f"run `pip install 'thermocline[{extra}]'`."
-            raise ThermoclineError(f"{package} is not installed ({error}); {remedy}") from error
+            raise ThermoclineError(f"{package} is not installed ({error}); {remedy}") from None
     return import_module(packages[0])

@@ -5,6 +5,8 @@ from typing import Any, dataclass_transform
 
 import jax
 
+from thermocline.support.keywords import suggesting
+
 
 def static(**options: Any) -> Any:
     """A field that is code or a flag, not an array: part of the PyTree's structure."""
@@ -14,4 +16,6 @@ def static(**options: Any) -> Any:
 @dataclass_transform(frozen_default=True, field_specifiers=(field, static))
 def pytree(cls: type) -> Any:
     """A frozen dataclass registered with JAX. No `==`: comparing arrays is not a bool."""
-    return jax.tree_util.register_dataclass(dataclass(frozen=True, eq=False)(cls))
+    made = dataclass(frozen=True, eq=False)(cls)
+    made.__init__ = suggesting(made.__init__, cls.__name__)
+    return jax.tree_util.register_dataclass(made)

@@ -2,8 +2,9 @@
 
 from html import escape
 from io import StringIO
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+T = TypeVar("T")
 WIDTH = 110
 LONGEST_NUMBER = 32  # characters of a cell that is not broken
 COLOURS: dict[str, str] = {"ok": "#1a7f37", "suspect": "#9a6700", "failed": "#cf222e"}
@@ -18,7 +19,21 @@ class Section(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def sections_text(tables: list[Section]) -> str:
+class Printed(str):
+    """A text that a Python prompt shows as it is."""
+
+    def __repr__(self) -> str:
+        return self.rstrip("\n")
+
+
+class Rows(tuple[T, ...]):
+    """A tuple that a Python prompt shows with an item a line."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) or "()"
+
+
+def sections_text(tables: list[Section]) -> Printed:
     """Tables with their headings and notes, as plain text."""
     from rich import box
     from rich.console import Console
@@ -43,7 +58,7 @@ def sections_text(tables: list[Section]) -> str:
         console.print(table)
         for note in notes:
             console.print(Padding(Text(note), (0, 0, 0, 2)))
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
+    return Printed("\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n")
 
 
 def html_of(*sections: Section) -> str:
