@@ -11,6 +11,7 @@ from thermocline.results.output import Tables
 from thermocline.results.result import Result
 from thermocline.support import fingerprint, special
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.optional import require
 from thermocline.support.tables import Section
 
 REASONS = ("verdict", "data", "caveats")  # not to compare; each can be overridden by its name
@@ -107,10 +108,11 @@ class Comparison(Tables):
         }
 
     def plot(self) -> Any:
-        """Log evidences relative to the best, and probabilities, as a matplotlib figure."""
-        from thermocline.report.page import figure_of_comparison
+        """Log evidences relative to the best, and probabilities: two axes of Matplotlib."""
+        require("report", "matplotlib")
+        from thermocline.report.plots import plot_comparison
 
-        return figure_of_comparison(self)
+        return plot_comparison(self)
 
     def __repr__(self) -> str:
         best = self.ranking[0]
