@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study finding unseen slow kills net bench cost clean
+.PHONY: help demo bases check test lint calibrate study finding unseen slow kills net gallery bench cost clean
 
 help:
 	@echo "make demo       set up, then run the paper's bimodal problem, tempered and untempered"
@@ -18,6 +18,7 @@ help:
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
 	@echo "make kills      20 random kill -9 and resume"
 	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
+	@echo "make gallery    the pictures of docs/gallery.md"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
 
@@ -80,6 +81,9 @@ kills: $(VENV)/.dev
 
 net: $(VENV)/.dev
 	$(RUN) -m studies.net $(REF) $(if $(ROUNDING),--rounding)
+
+gallery: $(VENV)/.dev
+	$(RUN) -m studies.gallery
 
 bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog

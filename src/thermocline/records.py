@@ -163,10 +163,10 @@ class SearchRecord(NamedTuple):
 
     def __str__(self) -> str:
         cut = f" It was cut short by {self.cut_short_by}." if self.cut_short_by else ""
-        return (
-            f"{self.num_looks:,} points were looked at and {self.num_ascents:,} ascents made; of the points looked at, "
-            f"at most {self.blind_spot:.1%} lead to a mode that is not listed (95 %).{cut}"
-        )
+        bound = f"of the points looked at, at most {self.blind_spot:.1%} lead to a mode that is not listed (95 %)"
+        if self.blind_spot > 0.5:
+            bound = "new modes were still being found near its end, so that there may be others"
+        return f"{self.num_looks:,} points were looked at and {self.num_ascents:,} ascents made; {bound}.{cut}"
 
 
 def _none_of(number: int) -> float:

@@ -16,6 +16,7 @@ from thermocline.report.posterior import (
     draw_masses,
     draw_pairs,
 )
+from thermocline.report.summary import met_modes
 from thermocline.report.temperature import DRAWN
 from thermocline.results.compare import Comparison
 from thermocline.results.result import Result
@@ -45,7 +46,7 @@ def plot_modes(result: Result) -> Any:
             name = next(iter(cloud.components))
             draw_marginal(axes[0], name, cloud)
             unscaled(axes[0], name)
-        draw_masses(axes[1], result.modes[:MOST_MODES])
+        draw_masses(axes[1], met_modes(result)[:MOST_MODES])
     return axes
 
 

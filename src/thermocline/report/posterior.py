@@ -74,7 +74,7 @@ def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
 def draw_map(axes: Any, result: Result, cloud: Cloud) -> str:
     """Draws and modes in the plane that shows them best."""
     assert result.mode_table is not None
-    centres = result.mode_table.location[[mode.row for mode in result.modes]]  # the heaviest first
+    centres = result.mode_table.location[[mode.row for mode in summary.met_modes(result)]]  # the heaviest first
     origin, axes_of_plane, words = plane(cloud.position, centres, list(by_component(result.unconstrained)))
     points, tops = ((array - origin) @ axes_of_plane.T for array in (cloud.position, centres))
     for rank in np.unique(cloud.mode)[::-1]:
@@ -114,7 +114,7 @@ def table_drawn(result: Result) -> tuple[Figure, ...]:
     """The table of modes as a picture, where there are several: the mass of each, and where it lies."""
     if len(result.modes) < 2:
         return ()
-    names, modes = summary.telling(result.modes), result.modes[:MOST_MODES]
+    names, modes = summary.telling(result.modes), summary.met_modes(result)[:MOST_MODES]
     size = 5.8, 1.3 + 0.26 * len(modes)
     with drawing(*size, ncols=1 + len(names), sharey=True, squeeze=False) as (canvas, grid):
         first, *rest = grid[0]

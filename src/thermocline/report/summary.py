@@ -96,15 +96,23 @@ def _stages(result: Result) -> list[tuple[str, str]]:
 
 def modes_table(result: Result) -> Section:
     """The census: did I find all the modes?"""
-    shown, names = result.modes[:MOST_MODES], telling(result.modes)
+    met, names = met_modes(result), telling(result.modes)
+    shown, unmet = met[:MOST_MODES], len(result.modes) - len(met)
     rows = [_mode_row(mode, names) for mode in shown]
-    notes = [] if not shown else [_highest(shown[:MOST_TELLING], names)]
-    if len(result.modes) > len(shown):
-        notes.insert(0, f"and {len(result.modes) - len(shown)} more, in result.modes.")
+    notes = [_highest(shown[:MOST_TELLING], names)] if shown else []
+    if unmet:
+        notes.insert(0, f"{unmet} more {'was' if unmet == 1 else 'were'} found by the search, in which no draw fell.")
+    if len(met) > len(shown):
+        notes.insert(0, f"and {len(met) - len(shown)} lighter ones, in result.modes.")
     if result.mode_table is not None:
         notes.append(str(result.mode_table.search))
     columns = ("", "mass (chains)", "mass (own fit)", "visits", *(f"{name}: mean (sd)" for name in names))
     return Section("Modes", columns, rows, tuple(notes))
+
+
+def met_modes(result: Result) -> tuple[Mode, ...]:
+    """Those of which something is known: that draws fell in, or that their own fit can weigh."""
+    return tuple(mode for mode in result.modes if mode.mass.value > 0 or _is_known(mode.mass_by_importance))
 
 
 def _mode_row(mode: Mode, names: list[str]) -> tuple[str, ...]:
@@ -145,9 +153,11 @@ def _highest(modes: tuple[Mode, ...], names: list[str]) -> str:
 
 def _by_importance(mode: Mode) -> str:
     """The mass by importance sampling, where it is known at all."""
-    estimate = mode.mass_by_importance
-    is_known = np.isfinite(estimate.value) and estimate.standard_error <= 0.5 * estimate.value
-    return str(estimate) if is_known else "unknown"
+    return str(mode.mass_by_importance) if _is_known(mode.mass_by_importance) else "unknown"
+
+
+def _is_known(mass: Estimate) -> bool:
+    return bool(np.isfinite(mass.value) and mass.standard_error <= 0.5 * mass.value)
 
 
 def run_table(result: Result) -> Section:
