@@ -44,7 +44,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
             _observed(call, data),
             call.log_likelihood if call.likelihoods else None,
             name=getattr(model, "__name__", ""),
-            predict=call.predict if call.likelihoods else None,
+            predict=call.predict if call.can_predict(guess, data) else None,
         )
 
 
@@ -102,6 +102,14 @@ class Call:
         sites, keys = self.sites_at(position, data), jax.random.split(key, len(self.likelihoods))
         drawn = zip(self.likelihoods, keys, strict=True)
         return {name: (sites[name]["value"], sites[name]["fn"].sample(own)) for name, own in drawn}
+
+    def can_predict(self, position: Any, data: Any) -> bool:
+        """Whether every likelihood can be drawn from: a user's own distribution may not say how."""
+        try:
+            jax.eval_shape(self.predict, jax.random.PRNGKey(0), position, data)
+        except Exception:  # noqa: BLE001 - it says so in many ways, and there is then nothing to be drawn
+            return False
+        return bool(self.likelihoods)
 
     def sites_at(self, position: Any, data: Any) -> Any:
         """Every site of the model with its parameters at a position."""
