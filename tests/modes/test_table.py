@@ -207,12 +207,12 @@ def result() -> tc.Result:
     return tc.sample(problem.target, base=problem.base, seed=2, num_chains=8, num_draws=500, progress=False)
 
 
-def same_modes(some, others):
+def same_modes(some: tuple[Mode, ...], others: tuple[Mode, ...]) -> bool:
     """Equal in all; arrays of places element by element."""
     places = "location", "mean", "deviation"
     plain, arrays = [], []
     for modes in (some, others):
-        plain.append([replace(mode, **dict.fromkeys(places, {})) for mode in modes])
+        plain.append([replace(mode, location={}, mean={}, deviation={}) for mode in modes])
         arrays.append([{name: x.tolist() for name, x in getattr(mode, of).items()} for mode in modes for of in places])
     return plain[0] == plain[1] and arrays[0] == arrays[1]
 
