@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net bench cost clean
+.PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net gallery bench cost clean
 
 help:
 	@echo "make demo       set up, then ask a question with a known answer: what plain HMC says, what we say, in a picture"
@@ -21,6 +21,7 @@ help:
 	@echo "make damage     500 damaged checkpoints and saved runs; make interrupts: 50 Ctrl-C at random moments"
 	@echo "make soak       an hour of calls in one process: do memory, threads and files level off? (MINUTES=n)"
 	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
+	@echo "make gallery    the pictures of docs/gallery.md"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
 
@@ -92,6 +93,9 @@ soak: $(VENV)/.dev
 
 net: $(VENV)/.dev
 	$(RUN) -m studies.net $(REF) $(if $(ROUNDING),--rounding)
+
+gallery: $(VENV)/.dev
+	$(RUN) -m studies.gallery
 
 bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.api_many import extend_many
-from thermocline.auto.black_box import find_base
+from thermocline.auto.black_box import find_base, prior_rows
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.checks.stopping import is_sound
@@ -21,7 +21,7 @@ from thermocline.engine.explore import Exploration, Explorations, explore, go_on
 from thermocline.engine.folder import Guarded
 from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
-from thermocline.engine.plan import TARGET_ERROR, checked_options, lengths_of
+from thermocline.engine.plan import TARGET_ERROR, Lengths, checked_options, lengths_of
 from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
@@ -30,6 +30,7 @@ from thermocline.records import Cost, Draws, Phases
 from thermocline.results import storage
 from thermocline.results.assemble import assemble, check_same_run, run_fingerprint
 from thermocline.results.many import ManyResults
+from thermocline.results.predictive import predictive
 from thermocline.results.result import Result
 from thermocline.support.budget import Budget, BudgetSpentError
 from thermocline.support.errors import ThermoclineError, brief
@@ -37,6 +38,8 @@ from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
+
+NUM_SHOWN = 1000  # draws of the prior beside those of the posterior
 
 
 @suggesting
@@ -102,7 +105,23 @@ def sample(
                 notes = (*notes, f"{limit} left nothing for the table of modes: no check is made of them.")
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
         around = Cost(timer.seconds, spent)
-        return assemble(explored, chosen, seed, precision, modes, notes=notes, around=around, began=timer.began)
+        prior = None if target.prior is None else prior_rows(target.prior, seed)[:NUM_SHOWN]
+        told = {"notes": notes, "around": around, "began": timer.began, "prior": prior}
+        result = assemble(explored, chosen, seed, precision, modes, **told)
+        cut_short = _cut_short(result, lengths, max_evaluations, max_seconds)
+        return replace(
+            result, info=replace(result.info, cut_short=cut_short), predictive=predictive(target, result)
+        )
+
+
+def _cut_short(result: Result, lengths: Lengths, max_evaluations: float | None, max_seconds: float | None) -> str:
+    """Which limit ended the run before its error was what it should be, if any did."""
+    limits = (("max_evaluations", max_evaluations), ("max_seconds", max_seconds))
+    named = " or ".join(f"{name}={value:g}" for name, value in limits if value is not None)
+    answer, wanted = result.log_evidence, lengths.target_error
+    if not named or wanted is None or answer is None or answer.standard_error <= wanted:
+        return ""
+    return f"Within {named} the error of log Z came down to {answer.standard_error:.2g}, where {wanted:g} was wanted."
 
 
 @overload
@@ -179,7 +198,8 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         before_it = replace(info.cost.evaluations, sampling=0)  # draws of before are counted with those of now
         around = Cost(info.cost.seconds + timer.seconds, before_it + Phases(modes=evaluate.num_rows))
         began = timer.began - info.cost.seconds.total
-        return assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around, began=began)
+        longer = assemble(explored, chosen, seed, precision, modes, notes=info.notes, around=around, began=began)
+        return replace(longer, prior_parameters=result.prior_parameters, predictive=predictive(target, longer))
 
 
 def _as_batch(seed: int, path: Path, num_steps: int, draws: Draws, tuning: Any, states: Any) -> Explorations:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from thermocline.support import special
+from thermocline.support.fingerprint import Fingerprint
 from thermocline.support.tails import student_log_tail, student_quantile
 from thermocline.target import Labels, describe
 
@@ -111,14 +112,14 @@ class Estimate:
         if np.ndim(self.value):
             parts = zip(*map(np.ravel, np.broadcast_arrays(self.value, self.standard_error, self.dof)), strict=True)
             return f"[{', '.join(str(Estimate(*part)) for part in parts)}]"
-        if not (np.isfinite(self.standard_error) and self.standard_error > 0):
-            return f"{self.value:.4g} ± {self.standard_error:.2g}"
-        if self.standard_error < 1e-12 * abs(self.value):  # rounding
-            return f"{self.value:.8g} ± 0"
-        if self.standard_error < 1e-6:
+        if self.status == "unknown":
+            return f"{self.value:.4g} (error unknown)"
+        if self.standard_error <= 1e-12 * abs(self.value):  # rounding
+            return f"{self.value:z.8g}"
+        if not 1e-6 <= self.standard_error < 1e5:
             return f"{self.value:.8g} ± {self.standard_error:.1e}"
         digits = int(np.clip(1 - np.floor(np.log10(self.standard_error)), 0, 8))
-        return f"{self.value:.{digits}f} ± {self.standard_error:.{digits}f}"
+        return f"{self.value:z.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
 def sum_of(estimates: Estimate) -> Estimate:
@@ -160,10 +161,10 @@ class SearchRecord(NamedTuple):
 
     def __str__(self) -> str:
         cut = f" It was cut short by {self.cut_short_by}." if self.cut_short_by else ""
-        return (
-            f"{self.num_looks:,} points were looked at and {self.num_ascents:,} ascents made; of the points looked at, "
-            f"at most {self.blind_spot:.1%} lead to a mode that is not listed (95 %).{cut}"
-        )
+        bound = f"of the points looked at, at most {self.blind_spot:.1%} lead to a mode that is not listed (95 %)"
+        if self.blind_spot > 0.5:
+            bound = "new modes were still being found near its end, so that there may be others"
+        return f"{self.num_looks:,} points were looked at and {self.num_ascents:,} ascents made; {bound}.{cut}"
 
 
 def _none_of(number: int) -> float:
@@ -208,10 +209,13 @@ class ModeTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Mode:
-    """One mode: where it is highest, and how much of the target it holds."""
+    """One mode: how much of the target it holds, and where it lies, in the user's coordinates.
+
+    `location` is where the density of the unconstrained parameters is highest; it may be far from the mean.
+    """
 
     name: str
-    location: dict[str, Any]  # in the user's coordinates
+    location: dict[str, Any]
     log_density: float
     mass: Estimate  # from the chains
     mass_by_importance: Estimate  # from its own fit, whether chains have been there or not
@@ -220,6 +224,9 @@ class Mode:
     entered: int  # moves of a chain into its basin, at any temperature
     left: int
     found_by: str
+    mean: dict[str, Any]  # of the weighted draws in its basin, NaN where there is none
+    deviation: dict[str, Any]
+    row: int  # of the mode table
 
     def __repr__(self) -> str:
         return f"<{self.name}: mass {self.mass}, highest at {describe(self.location, longest=3)}>"
@@ -264,25 +271,6 @@ class Cost:
         return Cost(self.seconds + other.seconds, self.evaluations + other.evaluations)
 
 
-class Fingerprint(NamedTuple):
-    """Short hashes and names of all that decides the draws."""
-
-    target: str
-    data: str
-    base: str
-    log_zeta: str
-    method: str
-    seed: str
-    number_of_chains: str
-    precision: str
-    number_of_devices: str
-    version: str
-
-    def marks(self) -> dict[str, str]:
-        """By names for people."""
-        return {name.replace("_", " "): mark for name, mark in self._asdict().items()}
-
-
 @dataclass(frozen=True)
 class RunInfo:
     """What a Result says of the run behind it."""
@@ -299,3 +287,7 @@ class RunInfo:
     has_evidence: bool  # whether the method's weights give log Z
     labels: Labels  # as JSON has them
     observations: str  # hash of what models must share to be compared
+    model: str = ""  # its name, where it has one
+    data: str = ""  # names of the data, with shapes
+    date: str = ""  # when the run ended
+    cut_short: str = ""  # by which limit, and how far from what was wanted

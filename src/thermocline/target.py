@@ -31,9 +31,11 @@ class Target:
     one number. Data are leaves: two targets that differ in their data share one compiled
     program. `constrain(position)`, or `constrain(position, data)`, maps a position to what people
     want to see (a PyTree of named parameters); without it the position itself is shown.
+    `known_modes` is a list of positions where modes are known or suspected; the search for modes starts there too.
     Front ends fill in the rest: sentences on why the evidence may not be the model's (`caveats`),
-    axes of parameters (`labels`), which data are observations (`observed`), and the log likelihood of
-    each observation by name. A density that is computed outside JAX states `host(rows, data)`: log densities and
+    axes of parameters (`labels`), which data are observations (`observed`), the log likelihood of
+    each observation by name, the model's `name`, and `predict(key, position, data)`: by name, what was observed and
+    new data drawn in its place. A density that is computed outside JAX states `host(rows, data)`: log densities and
     gradients of ravelled positions, one a row, in NumPy.
     """
 
@@ -47,7 +49,9 @@ class Target:
     observed: tuple[str, ...] = static(default=())  # which of the data are observations: what models must share
     log_likelihood: Callable[[Any, Any], dict[str, Any]] | None = static(default=None)  # of (position, data)
     host: Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]] | None = static(default=None)
-    known_modes: Any = None  # positions where modes are known or suspected: the search for modes starts there too
+    known_modes: Any = None
+    name: str = static(default="")  # of the model, for people
+    predict: Callable[[Any, Any, Any], dict[str, tuple[Any, Any]]] | None = static(default=None)
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:
@@ -62,9 +66,9 @@ class Target:
         return html_of(Section("Target", (), rows))
 
     def _described(self) -> list[tuple[str, str]]:
-        data = "none" if self.data is None else _shapes(self.data)
+        data = "none" if self.data is None else shapes(self.data)
         prior = "none" if self.prior is None else type(self.prior).__name__
-        return [("parameters", _shapes(self.initial_position)), ("data", data), ("prior", prior)]
+        return [("parameters", shapes(self.initial_position)), ("data", data), ("prior", prior)]
 
     def shown(self, position: Any) -> Any:
         """The position in the user's own coordinates."""
@@ -84,7 +88,7 @@ def named_leaves(tree: Any) -> dict[str, Any]:
     return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
-def _shapes(tree: Any) -> str:
+def shapes(tree: Any) -> str:
     """Names with their shapes."""
     return ", ".join(
         f"{name}{list(np.shape(leaf))}" if np.ndim(leaf) else name for name, leaf in named_leaves(tree).items()
@@ -141,7 +145,7 @@ def _why_not_called(target: Target, error: Exception) -> str:
     given = "log_density(position)" if target.data is None else "log_density(position, data)"
     said = f"{given} could not be called at the initial position: {cause_of(error)}"
     if isinstance(error, KeyError):
-        among = f"parameters are {_shapes(target.initial_position)}; data are {_shapes(target.data) or 'none'}"
+        among = f"parameters are {shapes(target.initial_position)}; data are {shapes(target.data) or 'none'}"
         return f"{said}, which is among neither: {among}."
     if "Tracer" in type(error).__name__:
         return f"{said} Write it with jax.numpy and jnp.where, or give a function of NumPy to tc.from_numpy."

@@ -22,6 +22,9 @@ def mode_of(mass, by_importance, *, visits=100, error=0.01, by_laplace=np.nan, n
         visits,
         visits,
         "starts",
+        {"x": np.array([place])},
+        {"x": np.array([1.0])},
+        0,
     )
 
 

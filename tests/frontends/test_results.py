@@ -93,6 +93,17 @@ def test_a_caveat_is_said_beside_the_evidence_and_is_no_verdict(sampled):
     assert all(" ".join(caveat.split()[:3]) in answer for caveat in result.caveats)
 
 
+def test_draws_of_the_prior_and_new_data_come_with_it(sampled):
+    front_end, _, result = sampled
+    assert result.prior_parameters["level"].shape == (1000, 3)
+    assert np.all(result.prior_parameters["scale"] > 0)  # in the user's coordinates
+    if front_end == "numpyro":
+        ((observed, new),) = result.predictive.values()
+        np.testing.assert_array_equal(observed, Y)
+        assert new.shape == (200, *Y.shape)
+        assert np.all(np.abs(new.mean(axis=0) - Y) < 6 * new.std(axis=0))
+
+
 def test_models_of_the_same_observations_can_be_compared():
     """Regressors and constants may differ, and so may the front end; observations may not."""
     import numpyro

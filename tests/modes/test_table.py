@@ -19,7 +19,7 @@ from thermocline.fits.student_mixture import StudentMixture
 from thermocline.modes.find import Found
 from thermocline.modes.local import LocalModes, local_modes
 from thermocline.modes.peaks import peak_of
-from thermocline.modes.table import crossings, mode_masses, mode_rows, visits_by_mode
+from thermocline.modes.table import basins, crossings, mode_masses, mode_rows, visits_by_mode
 from thermocline.records import BaseDraws, Draws, Estimate, Mode, ModeTable, SearchRecord
 
 WEIGHTS = np.array([0.55, 0.3, 0.15])
@@ -38,6 +38,13 @@ THREE = gaussian_mixture("three", WEIGHTS, MEANS, COVARIANCES, CONSTANT).target
 
 OFFSETS = np.array([[0.3, -0.2, 0.1], [0.0, 0.2, -0.3], [-0.2, 0.4, 0.0]])
 RECORD = SearchRecord(1000, 100, 0, 0.2, 30, 20, 1.0)
+
+
+def rows_of(known, draws, log_evidence, locations):
+    """The modes at these locations, whose means and deviations are of no matter."""
+    described = [(location, location, location) for location in locations]
+    return mode_rows(known, draws, log_evidence, basins(known, draws.position), described)
+
 
 
 def wrong_fits() -> LocalModes:
@@ -95,7 +102,7 @@ def test_census_gives_both_masses_heaviest_first(known, double):
     draws, component = drawn_evenly()
     log_evidence = Estimate(CONSTANT, 0.01, 100)
     locations = [{"x": mean} for mean in MEANS]
-    modes = mode_rows(known, draws, log_evidence, locations)
+    modes = rows_of(known, draws, log_evidence, locations)
     assert [mode.name for mode in modes] == ["mode 1", "mode 2", "mode 3"]
     for mode, weight, mean in zip(modes, WEIGHTS, MEANS, strict=True):
         np.testing.assert_array_equal(mode.location["x"], mean)
@@ -110,7 +117,7 @@ def test_census_gives_both_masses_heaviest_first(known, double):
 def test_without_evidence_the_chains_alone_tell_the_masses(known, double):
     draws, _ = drawn_evenly()
     untempered = draws._replace(log_weight_base=np.full(draws.log_weight_base.shape, -np.inf))
-    modes = mode_rows(known, untempered, None, [{"x": mean} for mean in MEANS])
+    modes = rows_of(known, untempered, None, [{"x": mean} for mean in MEANS])
     assert all(np.isnan(mode.mass_by_importance.value) for mode in modes)
     assert all(abs(mode.mass.z_score(weight)) < 4 for mode, weight in zip(modes, WEIGHTS, strict=True))
 
@@ -168,7 +175,7 @@ def test_a_mode_that_chains_alone_have_found_is_reported(double):
     truth = 1.0 + np.log(weights)
     order = [1 - place, place]
     assert np.all(np.abs(found.log_mass[order] - truth) < 4 * found.log_mass_error[order])
-    modes = mode_rows(found, draws, Estimate(1.0, 0.01, 50), [{"x": row} for row in found.location])
+    modes = rows_of(found, draws, Estimate(1.0, 0.01, 50), [{"x": row} for row in found.location])
     assert [mode.found_by for mode in modes] == ["start", "chains"]
     assert modes[1].mass.value == pytest.approx(0.25, abs=1e-9)
     assert modes[1].visits == 400
@@ -200,10 +207,14 @@ def result() -> tc.Result:
     return tc.sample(problem.target, base=problem.base, seed=2, num_chains=8, num_draws=500, progress=False)
 
 
-def same_modes(first: tuple[Mode, ...], second: tuple[Mode, ...]) -> bool:
-    plain = [[replace(mode, location={}) for mode in modes] for modes in (first, second)]
-    places = [[mode.location["x"].tolist() for mode in modes] for modes in (first, second)]
-    return plain[0] == plain[1] and places[0] == places[1]
+def same_modes(some: tuple[Mode, ...], others: tuple[Mode, ...]) -> bool:
+    """Equal in all; arrays of places element by element."""
+    places = "location", "mean", "deviation"
+    plain, arrays = [], []
+    for modes in (some, others):
+        plain.append([replace(mode, location={}, mean={}, deviation={}) for mode in modes])
+        arrays.append([{name: x.tolist() for name, x in getattr(mode, of).items()} for mode in modes for of in places])
+    return plain[0] == plain[1] and arrays[0] == arrays[1]
 
 
 def test_a_result_knows_its_modes(result):

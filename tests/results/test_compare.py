@@ -174,8 +174,8 @@ def test_a_bayes_factor_has_its_interval_and_a_word(difference, error, word):
 
 def test_the_plot_shows_every_model(comparison):
     pytest.importorskip("matplotlib")
-    figure = comparison.plot()
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == comparison.ranking[::-1]
-    assert [bar.get_width() for bar in figure.axes[1].patches] == [
+    left, right = comparison.plot()
+    assert [label.get_text() for label in left.get_yticklabels()] == comparison.ranking[::-1]
+    assert [bar.get_width() for bar in right.patches] == [
         comparison.probability(name).value for name in comparison.ranking[::-1]
     ]

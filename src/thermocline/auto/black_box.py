@@ -1,5 +1,6 @@
 """`fit_auto`: from a target alone to a base that covers its modes; the default of `sample`."""
 
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,8 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
     design, found = designer.best, search.found()
     base = design.mixture.base(evaluate.target.initial_position, room=ROOM if num_pilots else 1)
     pilots = f"{num_pilots} short tempered run{'' if num_pilots == 1 else 's'} helped to fit the base"
-    counted = f"{pilots}; {design.share:.0%} of its own draws count."
+    share = f"{design.share:.0%}" if design.share >= 0.01 else "less than 1%"
+    counted = f"{pilots}; {share} of its own draws count."
     modes: LocalModes = local_modes(found, design.mixture)
     return BaseFit(base, design.log_evidence, evaluate.num_rows, modes=modes, notes=(told(found), counted))
 
@@ -84,7 +86,7 @@ def searched(
     prior, given = evaluate.target.prior, evaluate.target.known_modes
     rows = starts[:0] if rows is None else rows
     if prior is not None:
-        drawn = sampled_rows(prior, [seed, STREAM, 2], NUM_PRIOR)
+        drawn = prior_rows(prior, seed)
         starts, rows = np.concatenate([starts, drawn[:NUM_STARTS]]), np.concatenate([drawn[NUM_STARTS:], rows])
     if given is not None:
         starts = np.concatenate([starts, np.stack([ravelled(position) for position in given])])
@@ -112,6 +114,11 @@ def searched(
     return search
 
 
+def prior_rows(prior: Any, seed: int) -> np.ndarray:
+    """The draws of the prior that the search looks at."""
+    return sampled_rows(prior, [seed, STREAM, 2], NUM_PRIOR)
+
+
 def variational_peak(evaluate: Evaluator, seed: int) -> Peak:
     """ADVI's fit, for a density that ascents can make nothing of."""
     fit = fit_advi(evaluate.target, seed=seed, precision=evaluate.precision)
@@ -123,5 +130,7 @@ def variational_peak(evaluate: Evaluator, seed: int) -> Peak:
 
 
 def told(found: Found) -> str:
-    """What the search found, in a sentence or two."""
-    return f"Found {found.num_modes} mode{'' if found.num_modes == 1 else 's'}. {found.record}"
+    """What the search found, in a sentence."""
+    ascents, cut = found.record.num_ascents, found.record.cut_short_by
+    words = f"Found {found.num_modes} mode{'' if found.num_modes == 1 else 's'} before the run (ascents: {ascents:,})"
+    return f"{words}{f'; the search was cut short by {cut}' if cut else ''}."

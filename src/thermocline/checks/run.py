@@ -119,7 +119,7 @@ def check_weights(context: Context) -> list[Check]:
     for end in ("target", "base") if context.states is None else ("target",):
         log_weight = getattr(context.draws, f"log_weight_{end}")
         error, _ = mean_error(relative(log_weight)[0])
-        size = error**-2 if error > 0 else float(log_weight.size)
+        size = min(error**-2 if error > 0 else np.inf, float(log_weight.size))
         few = f"Few draws carry the weight of the {end}: draw more, or fit a base closer to the target."
         checks.append(at_least(f"effective weights ({end})", size, 100, 15, few))
         tail = -np.inf if convergence.heavy_share(log_weight, HEAVY) < LIGHT_TAIL else convergence.pareto_k(log_weight)

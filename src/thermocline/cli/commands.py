@@ -210,7 +210,7 @@ def compare(
     comparison = tc.compare(results, prior=weights_of(prior, names), despite=despite or ())
     if plot is not None:
         writable(plot)
-        comparison.plot().savefig(plot)
+        comparison.plot()[0].figure.savefig(plot)
     print(to_json(comparison.as_dict()) if as_json else comparison.summary())
 
 

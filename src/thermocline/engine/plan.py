@@ -238,9 +238,9 @@ def checked_options(
             raise ThermoclineError(f"{name} is {brief(flag)}; give True or False.")
     check_seed(seed)
     for name, least in (("num_chains", 1), ("num_warmup", 0), ("num_draws", 4)):
-        value: Any = getattr(lengths, name)
-        if value is None and name == "num_warmup":
+        if name == "num_warmup" and lengths.num_warmup is None:
             continue
+        value: Any = getattr(lengths, name)
         if not (is_whole(value) and least <= value < 2**31):
             raise ThermoclineError(f"{name} is {brief(value)}; give an integer of at least {least}.")
         lengths = lengths._replace(**{name: int(value)})

@@ -24,12 +24,15 @@ def pseudo_values(values: np.ndarray, log_weight: np.ndarray) -> np.ndarray:
 
 
 def effective_size(values: np.ndarray, log_weight: np.ndarray, batches: Batches | None = None) -> float:
-    """Independent draws of the weighted law that would give the mean of `values` with the same error."""
+    """Independent draws of the weighted law that would give the mean of `values` with the same error.
+
+    Never more than there are: beyond that it is the error that is known too little.
+    """
     weight, _ = relative(log_weight)
     mean = np.mean(weight * values)
     variance = np.mean(weight * (values - mean) ** 2)
     error, _ = mean_error(weight * (values - mean), batches)
-    return float(variance / error**2) if error > 0 else float(values.size)
+    return min(float(variance / error**2) if error > 0 else np.inf, float(values.size))
 
 
 def r_hat(values: np.ndarray) -> float:

@@ -71,11 +71,14 @@ def expectation(states: TwoStates, values: Pair, log_weights: Pair) -> Estimate:
 
 
 def effective_size(states: TwoStates, values: Pair, log_weights: Pair) -> float:
-    """Independent draws of the weighted law that would give the mean of `values` with the same error."""
+    """Independent draws of the weighted law that would give the mean of `values` with the same error.
+
+    Never more than there are: beyond that it is the error that is known too little.
+    """
     weights, values = _weighed(log_weights, values)
     mean, error = _sum(weights, values), expectation(states, values, log_weights).standard_error
     variance = _sum(weights, ((values[0] - mean) ** 2, (values[1] - mean) ** 2))
-    return variance / error**2 if error > 0 else float(pooled(values).size)
+    return min(variance / error**2 if error > 0 else np.inf, float(pooled(values).size))
 
 
 def quantile(states: TwoStates, values: Pair, log_weights: Pair, probability: float) -> Estimate:

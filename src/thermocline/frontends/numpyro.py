@@ -44,6 +44,8 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
             _labels(call.sites),
             _observed(call, data),
             call.log_likelihood if call.likelihoods else None,
+            name=getattr(model, "__name__", ""),
+            predict=call.predict if call.can_predict(guess, data) else None,
         )
 
 
@@ -87,9 +89,26 @@ class Call:
         return self.util.constrain_fn(self.model, *self.arguments(data), position, return_deterministic=True)
 
     def log_likelihood(self, position: Any, data: Any) -> dict[str, Any]:
-        values = self.util.constrain_fn(self.model, *self.arguments(data), position)
-        sites = self.trace(self.handlers.substitute(self.model, data=values), data)
+        sites = self.sites_at(position, data)
         return {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.likelihoods}
+
+    def predict(self, key: jax.Array, position: Any, data: Any) -> dict[str, tuple[Any, Any]]:
+        sites, keys = self.sites_at(position, data), jax.random.split(key, len(self.likelihoods))
+        drawn = zip(self.likelihoods, keys, strict=True)
+        return {name: (sites[name]["value"], sites[name]["fn"].sample(own)) for name, own in drawn}
+
+    def can_predict(self, position: Any, data: Any) -> bool:
+        """Whether every likelihood can be drawn from: a user's own distribution may not say how."""
+        try:
+            jax.eval_shape(self.predict, jax.random.PRNGKey(0), position, data)
+        except Exception:  # noqa: BLE001 - it says so in many ways, and there is then nothing to be drawn
+            return False
+        return bool(self.likelihoods)
+
+    def sites_at(self, position: Any, data: Any) -> Any:
+        """Every site of the model with its parameters at a position."""
+        values = self.util.constrain_fn(self.model, *self.arguments(data), position)
+        return self.trace(self.handlers.substitute(self.model, data=values), data)
 
     def draw_prior(self, key: jax.Array, data: Any) -> dict[str, Any]:
         return self.unconstrained(self.trace(self.handlers.seed(self.without_data, key), data))

@@ -56,6 +56,7 @@ def from_pymc(model: Any) -> Target:
             _labels(model, shown),
             graphs.observed(data),
             graphs.function(model.logp(model.observed_RVs, sum=False), observed) if observed else None,
+            name=model.name,
         )
 
 

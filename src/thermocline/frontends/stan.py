@@ -56,7 +56,8 @@ def from_stan(program: Any, data: Any = None) -> Target:
         library = library_of(text, folder)
         key = int.from_bytes(hashlib.sha256(encoded.encode()).digest()[:8], "little")
         library.create(encoded, key)
-        return _from_library(library, key, caveats_of(canonical))
+        named = "" if folder is None else Path(program).stem
+        return replace(_from_library(library, key, caveats_of(canonical)), name=named)
 
 
 class Layout(NamedTuple):

@@ -1,5 +1,6 @@
 """The table of modes: each with its mass from the chains and by importance sampling, and how often it was visited."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,14 +84,20 @@ def basins(table: ModeTable, positions: np.ndarray) -> np.ndarray:
 
 
 def mode_rows(
-    known: ModeTable, draws: Draws, log_evidence: Estimate | None, locations: list[dict[str, Any]]
+    known: ModeTable,
+    draws: Draws,
+    log_evidence: Estimate | None,
+    basin: np.ndarray,
+    described: list[tuple[dict[str, Any], ...]],
 ) -> tuple[Mode, ...]:
-    """Every known mode with what the chains say of it, heaviest first."""
-    basin = basins(known, draws.position)
-    visits = visits_by_mode(draws, basin, len(locations))
-    entered, left = crossings(basin, len(locations))
+    """Every known mode with what the chains say of it, heaviest first; one that they have not been to, by its own fit.
+
+    `basin` is the mode of each draw (chain, draw), and `described` each one's location, mean and deviation.
+    """
+    visits = visits_by_mode(draws, basin, len(described))
+    entered, left = crossings(basin, len(described))
     modes = []
-    for i, location in enumerate(locations):
+    for i, (location, mean, deviation) in enumerate(described):
         mass = expectation((basin == i).astype(float), draws.log_weight_target)
         by_importance, by_laplace = Estimate(np.nan, np.nan, np.nan), np.nan
         if log_evidence is not None:
@@ -110,15 +117,18 @@ def mode_rows(
                 int(entered[i]),
                 int(left[i]),
                 known.found_by[i],
+                mean,
+                deviation,
+                i,
             )
         )
-    order = sorted(modes, key=lambda mode: -max(mode.mass.value, np.nan_to_num(mode.mass_by_importance.value)))
-    return tuple(Mode(f"mode {i + 1}", *_rest(mode)) for i, mode in enumerate(order))
+    order = sorted(modes, key=lambda mode: -_rank_mass(mode))
+    return tuple(replace(mode, name=f"mode {i + 1}") for i, mode in enumerate(order))
 
 
-def _rest(mode: Mode) -> tuple:
-    """All fields but the name."""
-    return tuple(vars(mode).values())[1:]
+def _rank_mass(mode: Mode) -> float:
+    """The mass that a list of modes is in the order of."""
+    return mode.mass.value if mode.mass.value > 0 else float(np.nan_to_num(mode.mass_by_importance.value))
 
 
 def visits_by_mode(draws: Draws, basin: np.ndarray, num_modes: int) -> np.ndarray:

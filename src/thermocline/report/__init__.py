@@ -1,4 +1,4 @@
-"""The report: one self-contained page that answers six questions, in order; and the tables of the summary.
+"""The report: one self-contained page that answers its questions, in order; and the tables of the summary.
 
 A section is a function from a Result to `Section`, and one line here.
 """
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from thermocline.report import many, summary
+from thermocline.report.head import head_of_many, head_of_one
 from thermocline.report.page import Section, write_page
 from thermocline.report.posterior import posterior
-from thermocline.report.sections import answer, base, run, temperature, trust
+from thermocline.report.sections import answer, base, run, trust
+from thermocline.report.temperature import temperature
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.support.tables import Section as Table
@@ -31,7 +33,9 @@ def tables_of(results: Result | ManyResults) -> list[Table]:
 
 def write_report(results: Result | ManyResults, path: str | Path) -> Path:
     """The page of one target or of many."""
-    return write_page(results, path, many.SECTIONS if isinstance(results, ManyResults) else SECTIONS)
+    if isinstance(results, ManyResults):
+        return write_page(results, path, many.SECTIONS, head_of_many(results))
+    return write_page(results, path, SECTIONS, head_of_one(results))
 
 
-__all__ = ["SECTIONS", "Section", "tables_of", "write_page", "write_report"]
+__all__ = ["SECTIONS", "Section", "head_of_many", "head_of_one", "tables_of", "write_page", "write_report"]

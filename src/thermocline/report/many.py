@@ -9,7 +9,7 @@ from thermocline.records import Estimate, sum_of
 from thermocline.report.page import FAINT, TARGET, Figure, drawing, figure
 from thermocline.report.page import Section as PageSection
 from thermocline.report.sections import with_checks
-from thermocline.report.summary import MEANING, by_name, checks_table, with_interval
+from thermocline.report.summary import MEANING, by_name, checks_table, long_phases, number_of, with_interval
 from thermocline.results.many import ManyResults
 from thermocline.support.tables import Section
 
@@ -61,11 +61,11 @@ def _answer(results: ManyResults) -> Section:
         return Section("", (), [*rows, ("joint log Z", "none: this method estimates no evidence")])
     usable = np.isfinite(each.value)
     if usable.all():
-        rows.append(("joint log Z", with_interval(joint, 8)))
+        rows.append(("joint log Z", with_interval(joint)))
     else:
         rows.append(("joint log Z", f"unknown, for {np.sum(~usable)} of the targets could not be sampled"))
         rest = sum_of(Estimate(*(column[usable] for column in vars(each).values())))
-        rows.append(("", f"{with_interval(rest, 8)} without them"))
+        rows.append(("", f"{with_interval(rest)} without them"))
     errors = each.standard_error[usable]
     rows.append(
         ("each log Z", f"mean {each.value[usable].mean():.6g}, errors {errors.min():.2g} to {errors.max():.2g}")
@@ -84,7 +84,7 @@ def _run(results: ManyResults) -> Section:
         ("method", runs.settings.method_name),
         ("draws", f"{runs.num_chains} chains x {results.lengths} a target{kept}"),
         ("gradients", f"{gradients:,}, {warmup:,} of them in warm-up"),
-        ("seconds", f"{runs.seconds.total:.1f} ({by_name(runs.seconds.shown(), '.1f')})"),
+        ("seconds", f"{runs.seconds.total:.1f} ({by_name(long_phases(runs.seconds), '.1f')})"),
     ]
     return Section("Run", (), rows)
 
@@ -98,7 +98,7 @@ def _worst(results: ManyResults) -> Section:
     for place in order[:MOST_TARGETS]:
         worst: Check = min(results.checks_of(place), key=lambda check: RANKS[check.status])
         answer = "" if each is None else str(Estimate(*(column[place] for column in vars(each).values())))
-        shown = (worst.name, f"{worst.value:.3g}", f"{worst.limit:.3g}") if not worst.passed else ("", "", "")
+        shown = (worst.name, number_of(worst.value), number_of(worst.limit)) if not worst.passed else ("", "", "")
         rows.append((f"target {results.index[place]}", answer, str(results.verdicts[place]), *shown))
     left = len(results) - len(rows)
     notes = (f"and {left} more; results[i].summary() tells all of one.",) if left else ()

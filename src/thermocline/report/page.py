@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from thermocline.report.summary import MEANING
-from thermocline.results.compare import Comparison
 from thermocline.results.storage import written_whole
-from thermocline.support.optional import require
 from thermocline.support.tables import COLOURS
 from thermocline.support.tables import Section as Table
 
@@ -62,7 +59,17 @@ class Section(NamedTuple):
     tables: tuple[Table, ...] = ()
 
 
-def write_page(result: Any, path: str | Path, sections: dict[str, Callable[[Any], Section]]) -> Path:
+class Head(NamedTuple):
+    """The first screen: what was asked, the answer in a sentence, and how far to trust it, in boxes side by side."""
+
+    title: str
+    below: tuple[str, ...]
+    answer: str
+    boxes: tuple[tuple[str, str, str], ...]  # question, a word, a sentence
+    cautions: tuple[str, ...] = ()
+
+
+def write_page(result: Any, path: str | Path, sections: dict[str, Callable[[Any], Section]], head: Head) -> Path:
     """Write the page of a Result, or of the results of many targets, whole or not at all."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -71,9 +78,8 @@ def write_page(result: Any, path: str | Path, sections: dict[str, Callable[[Any]
     )
     html = environment.get_template("page.html").render(
         verdict=result.verdict,
-        meaning=MEANING[result.verdict],
         colours=COLOURS,
-        estimate=None if result.log_evidence is None else str(result.log_evidence),
+        head=head,
         sections={title: section(result) for title, section in sections.items()},
         version=version("thermocline"),
     )
@@ -126,26 +132,3 @@ def range_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[flo
 
 def shortened(name: str, longest: int = 24) -> str:
     return name if len(name) <= longest else name[: longest - 1] + "…"
-
-
-def figure_of_comparison(comparison: Comparison) -> Any:
-    """Log evidences relative to the best with 95% intervals, and probabilities of the models."""
-    require("report", "matplotlib")
-    names = comparison.ranking[::-1]
-    rows = np.arange(len(names))
-    with drawing(7.2, 1.2 + 0.32 * len(names), ncols=2, sharey=True) as (canvas, (left, right)):
-        best = comparison.log_evidences[names[-1]].value
-        for row, name in zip(rows, names, strict=True):
-            estimate = comparison.log_evidences[name]
-            low, high = estimate.interval()
-            left.plot([low - best, high - best], [row, row], color=TARGET)
-            left.plot(estimate.value - best, row, "o", color=TARGET, markersize=4.5)
-            low, high = comparison.probability_interval(name)
-            right.barh(row, comparison.probability(name).value, color=TARGET, alpha=0.35, height=0.6)
-            right.plot([low, high], [row, row], color=TARGET)
-        left.axvline(0, color=FAINT, linewidth=1, zorder=0)
-        left.set_yticks(rows, [shortened(str(name)) for name in names])
-        left.set(xlabel="log Z, less that of the best", ylim=(-0.6, len(names) - 0.4))
-        right.set(xlabel="probability of the model", xlim=(0, 1.01))
-        canvas.draw_without_rendering()
-    return canvas

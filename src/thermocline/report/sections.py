@@ -7,12 +7,9 @@ import numpy as np
 
 from thermocline.checks import Check
 from thermocline.estimators.chains import log_ratio_of_means, relative
-from thermocline.estimators.convergence import round_trips
-from thermocline.estimators.stages import has_stages
-from thermocline.paths import ladder_of
 from thermocline.records import Draws, Estimate
 from thermocline.report import summary
-from thermocline.report.page import BASE, FAINT, MODES, TARGET, Figure, Section, drawing, figure, range_of, unscaled
+from thermocline.report.page import BASE, FAINT, TARGET, Figure, Section, drawing, figure, range_of, unscaled
 from thermocline.results.result import Result
 from thermocline.results.weighing import by_component
 
@@ -26,7 +23,7 @@ CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
 def answer(result: Result) -> Section:
     table = summary.answer_table(result)
     tables = table._replace(rows=table.rows[1:]), summary.parameters_table(result)  # the verdict is the headline
-    return Section(figures=(*evidence_against_work(result), *masses(result)), tables=tables)
+    return Section(figures=evidence_against_work(result), tables=tables)
 
 
 def evidence_against_work(result: Result) -> tuple[Figure, ...]:
@@ -63,30 +60,6 @@ def evidences(axes: Any, final: Estimate, at: np.ndarray, estimates: list[Estima
     axes.set_ylabel("log Z")
     axes.ticklabel_format(axis="y", useOffset=False)
     return values, reach
-
-
-def masses(result: Result) -> tuple[Figure, ...]:
-    """The mass of each of the heaviest modes, from the chains and from its own fit."""
-    modes = result.modes[:MOST_MODES]
-    if len(modes) < 2:
-        return ()
-    rows = np.arange(len(modes))
-    with drawing() as (canvas, axes):
-        for offset, name, label, colour in (
-            (-0.15, "mass", "from the chains", TARGET),
-            (0.15, "mass_by_importance", "from its own fit", BASE),
-        ):
-            values = np.array([getattr(mode, name).value for mode in modes])
-            errors = np.array([getattr(mode, name).standard_error for mode in modes])
-            known = np.isfinite(values) & (errors < np.maximum(values, 0.05))
-            options = {"color": colour, "fmt": "o", "markersize": 4, "label": label}
-            axes.errorbar(values[known], rows[known] + offset, xerr=1.96 * errors[known], **options)
-        axes.set_yticks(rows, [mode.name for mode in modes])
-        axes.set(xlabel="share of the posterior", ylim=(len(modes) - 0.4, -0.6))
-        axes.set_xlim(left=0)
-        axes.legend(loc="best")
-        axes.grid(axis="x", color=FAINT, linewidth=0.5)
-        return (figure(canvas, "How much each mode holds, with 95% intervals, two ways that should agree."),)
 
 
 def trust(result: Result) -> Section:
@@ -142,82 +115,24 @@ def weight_curve(result: Result) -> Figure:
 
 
 def run(result: Result) -> Section:
-    """All that it takes to run it again, and what it cost."""
-    table = summary.run_table(result)._replace(title="", notes=())
+    """All that it takes to run it again, and what it cost, by phase."""
+    table = summary.run_table(result)
+    rows = [row for row in table.rows if row[0] not in ("evaluations", "seconds")]
     marks = list(result.info.fingerprint.marks().items())
-    return Section(tables=(table, summary.Section("Fingerprints", (), marks)))
+    named = table._replace(title="", rows=rows, notes=()), summary.Section("Fingerprints", (), marks)
+    return Section(tables=(named[0], cost_table(result), named[1]))
 
 
-def temperature(result: Result) -> Section:
-    if result.law is None and result.schedule is None:
-        return Section(("This method stays at the target (β = 1); there is no temperature to mix.",))
-    name, trips = result.info.method.split("(")[0], round_trips(result.draws)
-    travelled = f"travelled {trips.sum()} times from the base to the target and back"
-    if result.is_joint:
-        said = f"Chains {travelled}, {trips.min()} to {trips.max()} times each."
-        return Section((said,), (trace(result), occupancy(result), journeys(result), partition(result)))
-    if has_stages(result.draws):
-        return Section((f"The replicas of {name} {travelled}.",), (journeys(result),))
-    return Section((f"{name} climbs from the base to the target in every run; no temperature has to mix.",))
-
-
-def trace(result: Result) -> Figure:
-    """Beta of a few chains over the first of their draws."""
-    beta = result.draws.inverse_temperature[:MOST_CHAINS, :MOST_STEPS]
-    with drawing() as (canvas, axes):
-        for i, row in enumerate(beta):
-            axes.plot(row * BAND + i, color=MODES[i], linewidth=0.8)
-        axes.set_yticks([i + end for i in range(len(beta)) for end in (0, BAND)], ["0", "1"] * len(beta), fontsize=7)
-        axes.set(xlabel="draw", ylabel="β, a band a chain", xlim=(0, beta.shape[1]))
-        return figure(canvas, f"β of {len(beta)} chains over {beta.shape[1]} draws: 0 is the base, 1 the target.")
-
-
-def occupancy(result: Result) -> Figure:
-    """Where beta was, and its density by the mean of its conditionals."""
-    ladder = None if result.law is None else ladder_of(result.law)
-    beta = result.draws.inverse_temperature.ravel()
-    with drawing() as (canvas, axes):
-        if ladder is not None:
-            rungs = np.asarray(ladder.betas)
-            counts = np.bincount(np.abs(beta[:, None] - rungs).argmin(axis=1), minlength=rungs.size)
-            axes.bar(np.arange(rungs.size), counts / counts.sum(), color=TARGET, width=0.9)
-            axes.set(xlabel="rung, from the base to the target", ylabel="share of the draws")
-            return figure(canvas, "How often each rung of the ladder was visited.")
-        edges = np.linspace(0, 1, 41).tolist()
-        axes.hist(beta, edges, density=True, color=TARGET, alpha=0.3, linewidth=0, label="draws")
-        curve = result.beta_marginal(np.linspace(0.005, 0.995, 60))
-        axes.plot(curve.betas, curve.value, color=TARGET, label="estimated density")
-        axes.set(xlabel="β", ylabel="density", xlim=(0, 1))
-        axes.legend(loc="best")
-        caption = "Where β was. It need not be flat, for the law spends its time where the path is long; but no gaps."
-        return figure(canvas, caption)
-
-
-def journeys(result: Result) -> Figure:
-    """Round trips by chain."""
-    trips = round_trips(result.draws)
-    with drawing() as (canvas, axes):
-        axes.bar(np.arange(1, trips.size + 1), trips, color=TARGET, width=0.75)
-        axes.set(xlabel="chain", ylabel="round trips")
-        axes.locator_params(integer=True)
-        return figure(canvas, "Journeys between base and target and back, by chain.")
-
-
-def partition(result: Result) -> Figure:
-    """Log z(beta) less beta log Z, which is what is curved in it, with the bounds of Appendix A."""
-    betas = np.linspace(0, 1, 41)
-    curve, bounds = result.log_partition(betas), result.log_partition_bounds(betas)
-    with drawing() as (canvas, axes):
-        lower, upper, value = (side - bounds.upper for side in (bounds.lower, bounds.upper, curve.value))
-        shown = np.isfinite(lower) & np.isfinite(upper)
-        axes.fill_between(betas[shown], lower[shown], upper[shown], color=BASE, alpha=0.25, linewidth=0, label="bounds")
-        reach = 1.96 * curve.standard_error
-        axes.fill_between(betas, value - reach, value + reach, color=TARGET, alpha=0.25, linewidth=0)
-        axes.plot(betas, value, color=TARGET, label="estimate")
-        axes.legend(loc="lower right")
-        axes.set(xlabel="β", ylabel="log z(β) − β log Z", xlim=(0, 1))
-        caption = "The partition function, less a straight line: how far apart base and target are on the way."
-        return figure(canvas, caption)
+def cost_table(result: Result) -> summary.Section:
+    """Seconds and evaluations of each phase, and of all."""
+    cost = result.cost
+    seconds, evaluations = cost.seconds.shown(), cost.evaluations.shown()
+    rows = [
+        (name, f"{seconds.get(name, 0.0):.1f}", f"{evaluations.get(name, 0):,}")
+        for name in dict.fromkeys([*seconds, *evaluations])
+    ]
+    total = "all", f"{cost.seconds.total:.1f}", f"{cost.evaluations.total:,}"
+    return summary.Section("Cost", ("phase", "seconds", "evaluations"), [*rows, total])
 
 
 def base(result: Result) -> Section:
@@ -225,8 +140,8 @@ def base(result: Result) -> Section:
         return Section(("This method uses the base only as a place to start from.",), _marginals(result))
     said = f"{result.info.method.split('(')[0]} weighs no draw for base and target both: no divergences."
     if result.is_joint:
-        there, back = result.kl_base_to_target, result.kl_target_to_base
-        total = there.value + back.value
+        both = result.kl_base_to_target, result.kl_target_to_base
+        (there, back), total = map(summary.divergence, both), both[0].value + both[1].value
         word = "close to" if total < CLOSE else "at some distance from" if total < FAR else "far from"
         said = (
             f"The base ({summary.base_name(result.continuation.base)}) is {word} the target: the KL divergence from "

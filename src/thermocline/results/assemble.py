@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -15,15 +16,16 @@ from thermocline.engine.program import chain_mesh
 from thermocline.estimators.chains import systematic_resample
 from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored
-from thermocline.records import Cost, Fingerprint, ModeTable, Phases, RunInfo
+from thermocline.records import Cost, ModeTable, Phases, RunInfo
 from thermocline.results import storage
 from thermocline.results.result import Continuation, Result
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.fingerprint import Fingerprint
 from thermocline.support.flat import unravelled
 from thermocline.support.precision import to_numpy
 from thermocline.support.programs import jit_by
-from thermocline.target import Labels, Target, leaf_name
+from thermocline.target import Labels, Target, leaf_name, shapes
 
 NOTHING = Cost(Phases(), Phases())
 MOST_NUMBERS = 2**23  # log likelihoods kept, over all draws and observations; longer runs are thinned evenly
@@ -72,20 +74,24 @@ def assemble(
     notes: tuple[str, ...] = (),
     around: Cost = NOTHING,
     began: float | None = None,
+    prior: np.ndarray | None = None,
 ) -> Result:
     """The Result of a finished run; `notes` says how the base was come by, `around` what was spent besides the run.
 
-    With the time at which the call began, its cost is that of all of it.
+    With the time at which the call `began`, its cost is that of all of it. `prior` holds draws of the prior, ravelled,
+    to be shown beside the posterior.
     """
     path, outcome, base_draws, log_support = exploration
     law = outcome.tuning.law
     num_chains, num_draws = outcome.draws.log_ratio.shape
     rows = np.concatenate([base_draws.position, outcome.draws.position.reshape(num_chains * num_draws, -1)])
-    locations = rows[:0] if modes is None else modes.location
-    num_base, num_rows = len(base_draws.position), len(rows)
-    pool = in_coordinates(path.target, np.concatenate([rows, locations]))
-    of_base = jax.tree.map(lambda leaf: leaf[:num_base], pool[1])
-    of_modes = jax.tree.map(lambda leaf: leaf[num_rows:], pool[1])
+    locations, prior = rows[:0] if modes is None else modes.location, rows[:0] if prior is None else prior
+    num_base, num_rows, num_known = len(base_draws.position), len(rows), len(rows) + len(locations)
+    pool = in_coordinates(path.target, np.concatenate([rows, locations, prior]))
+    of_base, of_modes, of_prior = (
+        jax.tree.map(lambda leaf: leaf[part], pool[1])  # noqa: B023
+        for part in (slice(num_base), slice(num_rows, num_known), slice(num_known, None))
+    )
     trees, shown = jax.tree.map(
         lambda leaf: leaf[num_base:num_rows].reshape(num_chains, num_draws, *leaf.shape[1:]), pool
     )
@@ -103,6 +109,9 @@ def assemble(
         has_evidence=method.has_evidence,
         labels=_plain_labels(path.target.labels),
         observations=of_observations(path.target),
+        model=path.target.name or _called(path.target.log_density),
+        data="" if path.target.data is None else shapes(path.target.data),
+        date=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
     )
     continuation = Continuation(
         to_numpy(method), to_numpy(path.base), to_numpy(outcome.tuning), to_numpy(outcome.states), outcome.num_steps
@@ -122,11 +131,18 @@ def assemble(
         modes,
         {} if modes is None else _by_name(of_modes),
         base_parameters=_by_name(of_base),
+        prior_parameters=_by_name(of_prior) if len(prior) else {},
     )
     log_likelihood, spent = pointwise(path.target, result), info.cost.seconds.total
     rest = 0.0 if began is None else max(time.monotonic() - began - spent, 0.0)
     info = replace(info, cost=info.cost + Cost(Phases(rest=rest), Phases()))
     return replace(result, log_likelihood=log_likelihood, info=info)
+
+
+def _called(function: Any) -> str:
+    """The name of a user's own function, where it says something."""
+    name = getattr(function, "__name__", "")
+    return "" if name in ("<lambda>", "log_density") or len(name) < 3 else name
 
 
 def of_observations(target: Target) -> str:

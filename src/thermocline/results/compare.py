@@ -12,6 +12,7 @@ from thermocline.results.result import Result
 from thermocline.support import fingerprint, special
 from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.keywords import suggesting
+from thermocline.support.optional import require
 from thermocline.support.options import is_number
 from thermocline.support.tables import Section
 
@@ -129,10 +130,11 @@ class Comparison(Tables):
         }
 
     def plot(self) -> Any:
-        """Log evidences relative to the best, and probabilities, as a matplotlib figure."""
-        from thermocline.report.page import figure_of_comparison
+        """Log evidences relative to the best, and probabilities: two axes of Matplotlib."""
+        require("report", "matplotlib")
+        from thermocline.report.plots import plot_comparison
 
-        return figure_of_comparison(self)
+        return plot_comparison(self)
 
     def __repr__(self) -> str:
         best = self.ranking[0]

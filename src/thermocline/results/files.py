@@ -31,7 +31,7 @@ from thermocline.support.errors import ThermoclineError
 
 FORMAT = 2  # of the file's header; raised when older readers could not understand it
 DRAWN = "draws", "weighted_posterior", "unconstrained"  # groups of draws
-OF_EACH = "mode_table", "mode_locations", "log_likelihood", "base_parameters"
+OF_EACH = "mode_table", "mode_locations", "log_likelihood", "base_parameters", "prior_parameters", "predictive"
 ROOM = 1.2  # of a file, over its numbers
 Groups = dict[str, dict[str, np.ndarray]]
 

@@ -1,5 +1,6 @@
 """What results give to people and to other tools, whether of one target or of many."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,37 @@ class Output(Tables):
         from thermocline.results.files import save
 
         save(self, path)
+
+
+class Pictures(Output):
+    """What the Result of one target can be looked at by; every plot returns Matplotlib's axes."""
+
+    def summary(self: Any, mode: int | None = None) -> str:
+        """The answer and what it rests on, as a table for people; with `mode=2`, what is known of "mode 2" alone."""
+        if mode is None:
+            return super().summary()
+        from thermocline.report.summary import tables_of_mode
+
+        return sections_text(tables_of_mode(self, mode))
+
+    def plot_modes(self: Any) -> Any:
+        """Draws and modes in the plane that shows them best, and how much each mode holds: two axes."""
+        return _plots().plot_modes(self)
+
+    def plot_temperature(self: Any) -> Any:
+        """How beta moved, where it was, and the partition function along it: three axes."""
+        return _plots().plot_temperature(self)
+
+    def plot_pair(self: Any, names: Sequence[str] | None = None, *, mode: int | None = None) -> Any:
+        """Parameters two by two, coloured by mode, with histograms on the diagonal; a square grid of axes.
+
+        `names` are as the summary has them, the first few by default; `mode=2` shows "mode 2" alone.
+        """
+        return _plots().plot_pair(self, names, mode)
+
+
+def _plots() -> Any:
+    require("report", "matplotlib")
+    from thermocline.report import plots
+
+    return plots

@@ -15,19 +15,12 @@ from thermocline.estimators import two_state_answers as together
 from thermocline.estimators.batches import Batches, batches_of_groups
 from thermocline.estimators.chains import Bounds, Curve, Interval, systematic_resample
 from thermocline.estimators.two_states import Pair, TwoStates, pooled, states_of
-from thermocline.modes.table import mode_rows
+from thermocline.modes.table import basins, mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
-from thermocline.results.output import Output
-from thermocline.results.weighing import (
-    Weighing,
-    as_betas,
-    by_component,
-    check_probability,
-    log_prior,
-    map_draws,
-    stacked_estimates,
-)
+from thermocline.results import weighing as of_draws
+from thermocline.results.output import Pictures
+from thermocline.results.weighing import Weighing, as_betas, as_sampled, by_component, log_prior, moments
 from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.options import is_whole
 from thermocline.support.precision import computing_in
@@ -45,12 +38,11 @@ class Continuation(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Output):
+class Result(Pictures):
     """Draws of a finished run and everything that follows from them.
 
-    `parameters` are the draws in the user's coordinates by name, `unconstrained` as they were sampled;
-    both have leading axes (chain, draw) and belong with the weights in `draws`. `template` is the
-    PyTree of one draw with names as leaves.
+    `parameters` are the draws in the user's coordinates by name, `unconstrained` as they were sampled; both are
+    (chain, draw, ...) and belong with the weights in `draws`. `template` is the PyTree of one draw, of names.
     """
 
     draws: Draws
@@ -68,6 +60,8 @@ class Result(Output):
     mode_locations: dict[str, np.ndarray] = field(default_factory=dict)  # by name, (mode, ...)
     log_likelihood: dict[str, np.ndarray] = field(default_factory=dict)  # by observation, at draws of `to_arviz`
     base_parameters: dict[str, np.ndarray] = field(default_factory=dict)  # those of `base_draws`, by name
+    prior_parameters: dict[str, np.ndarray] = field(default_factory=dict)  # draws of the prior, where there is one
+    predictive: dict[str, Any] = field(default_factory=dict)  # by name: what was observed, (draw, ...) in its place
 
     def __post_init__(self) -> None:
         """Lay the draws out in C order, whatever made them: then a loaded copy rounds its sums alike."""
@@ -108,22 +102,25 @@ class Result(Output):
 
     def quantile(self, function: Callable[[Any], Any], probability: float) -> Estimate:
         """Quantile of function(draw) under the target."""
-        check_probability(probability)
+        of_draws.check_probability(probability)
         return self._elementwise(lambda pair: self.weighing.quantile(pair, probability), function)
 
     def interval(self, function: Callable[[Any], Any], probability: float = 0.9) -> Interval:
         """Central interval of function(draw) under the target; each end has its own error."""
-        check_probability(probability)
+        of_draws.check_probability(probability)
         tail = (1 - probability) / 2
         return Interval(self.quantile(function, tail), self.quantile(function, 1 - tail))
 
-    def posterior(self, num_draws: int = 1000, *, seed: int = 0) -> dict[str, np.ndarray]:
-        """Equally weighted draws of the target by name: systematic resampling of the base's draws and all chains'."""
+    def posterior(self, num_draws: int = 1000, *, seed: int = 0, mode: int | None = None) -> dict[str, np.ndarray]:
+        """Equally weighted draws of the target by name: systematic resampling of the base's draws and all chains'.
+
+        With `mode=2` those of "mode 2" alone, as `result.modes` and the summary number them.
+        """
         if not (is_whole(num_draws) and num_draws > 0):
             raise ThermoclineError(f"num_draws is {brief(num_draws)}; give a positive integer.")
         if not (is_whole(seed) and seed >= 0):
             raise ThermoclineError(f"seed is {brief(seed)}; give an integer of at least 0.")
-        index = systematic_resample(self.log_weight, int(num_draws), int(seed))
+        index = systematic_resample(self.log_weight_of(mode), int(num_draws), int(seed))
         return {name: values[index] for name, values in self.pool.items()}
 
     def log_partition(self, betas: Any) -> Curve:
@@ -160,10 +157,34 @@ class Result(Output):
         """Every mode that starts or chains have found, heaviest first: its mass, two ways, and how often it was met."""
         if self.mode_table is None:
             return ()
-        names = self.mode_locations
-        locations = [{name: names[name][i] for name in names} for i in range(len(self.mode_table.location))]
+        names, described, number = self.mode_locations, [], len(self.mode_table.location)
+        for i in range(number):
+            spread = moments(self.pool, np.where(self.basins == i, self.log_weight, -np.inf))
+            described.append(({name: names[name][i] for name in names}, *spread))
         with computing_in("float64"):
-            return Rows(mode_rows(self.mode_table, self.draws, self.log_evidence, locations))
+            basins_of_draws = self._pair(self.basins)[1]
+            return Rows(mode_rows(self.mode_table, self.draws, self.log_evidence, basins_of_draws, described))
+
+    @cached_property
+    def basins(self) -> np.ndarray:
+        """The row of the table of modes that explains each draw of the pool; their number where none does."""
+        rows = self.positions
+        return np.zeros(len(rows), int) if self.mode_table is None else basins(self.mode_table, rows)
+
+    @property
+    def positions(self) -> np.ndarray:
+        """The pool's draws as they were sampled: ravelled, unconstrained, one a row."""
+        rows = self.draws.position.reshape(-1, self.draws.position.shape[-1])
+        return rows if self.states is None else np.concatenate([self.base_draws.position, rows])
+
+    def numbered(self, mode: int) -> np.ndarray:
+        """Which draws of the pool are of "mode 1", "mode 2" and so on, where that mode has any weight."""
+        if not (isinstance(mode, int | np.integer) and 1 <= mode <= len(self.modes)):
+            raise ThermoclineError(f"mode is {mode!r}; result.modes has {len(self.modes)}, numbered from 1.")
+        chosen = self.basins == self.modes[mode - 1].row
+        if not np.isfinite(self.log_weight[chosen]).any():
+            raise ThermoclineError(f"no draw is of mode {mode}; draw more, or give a base that covers it.")
+        return chosen
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
@@ -212,6 +233,14 @@ class Result(Output):
         """How values at the draws become estimates under the target."""
         return Weighing(self.states, self.draws.log_weight_target, self._batches)
 
+    def weighing_of(self, mode: int) -> Weighing:
+        """The same under one mode of the target alone."""
+        return self.weighing.within(self._pair(self.numbered(mode)))
+
+    def log_weight_of(self, mode: int | None) -> np.ndarray:
+        """For one mode of the target, or all of it, of the pool's draws."""
+        return self.log_weight if mode is None else np.where(self.numbered(mode), self.log_weight, -np.inf)
+
     def components(self, most: int | None = None) -> dict[str, Pair]:
         """The first numbers among the parameters, or all, as one would index them: at the draws of both states."""
         components = by_component(self.pool, 1).items()
@@ -227,13 +256,14 @@ class Result(Output):
 
     def _elementwise(self, estimate: Callable[[Pair], Estimate], function: Callable[[Any], Any]) -> Estimate:
         """Of the function's values at the base's draws, (1, draw), and at the chains', (chain, draw)."""
-        values = map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
+        values = of_draws.map_draws(function, jax.tree.map(lambda name: self.pool[name], self.template))
         if values.shape[:1] != self.log_weight.shape:
             raise ThermoclineError(f"the function {brief(function)} gives no number a draw; map one draw to one.")
         if values.ndim == 1:
             return estimate(self._pair(values))
         axes = values.shape[1:]
-        return stacked_estimates([estimate(self._pair(values[(..., *place)])) for place in np.ndindex(axes)], axes)
+        each = [estimate(self._pair(values[(..., *place)])) for place in np.ndindex(axes)]
+        return of_draws.stacked_estimates(each, axes)
 
     def _pair(self, column: np.ndarray) -> Pair:
         """Values at the pool's draws as those at the base's and those at the chains'."""
@@ -259,7 +289,7 @@ class Result(Output):
         prior = None if law is None or ladder_of(law) is not None else partial(log_prior, law)
         return Context(
             self.draws,
-            by_component(self.unconstrained),
+            as_sampled(self.unconstrained, self.parameters),
             self.info.has_evidence,
             self.log_evidence,
             self.log_zeta,

@@ -210,7 +210,7 @@ class EvidenceOnly(Result):
     def _refuse(self, *arguments: Any, **options: Any) -> Any:
         raise ThermoclineError(DROPPED)
 
-    posterior = to_arviz = save = _elementwise = _refuse
+    posterior = to_arviz = save = _elementwise = plot_modes = plot_pair = _refuse
 
 
 def lean(part: Part) -> Part:

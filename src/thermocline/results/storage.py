@@ -22,9 +22,10 @@ from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
 from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
 from thermocline.paths.path import TemperatureSchedule
 from thermocline.paths.reweighting import Curve, Profile, Window
-from thermocline.records import Cost, Estimate, Fingerprint, ModeTable, Phases, RunInfo, SearchRecord, TailIndex
+from thermocline.records import Cost, Estimate, ModeTable, Phases, RunInfo, SearchRecord, TailIndex
 from thermocline.support import sealed
 from thermocline.support.errors import ThermoclineError, brief, reason
+from thermocline.support.fingerprint import Fingerprint
 from thermocline.target import Labels
 
 # The classes that files may hold, by tags of their own: modules and classes can be renamed, and tags stay. Only these

@@ -37,6 +37,20 @@ class Weighing(NamedTuple):
     states: TwoStates | None
     log_weight: np.ndarray  # of the chains alone
     batches: Batches | None
+    chosen: Pair | None = None  # which draws count, where not all do
+
+    def within(self, chosen: Pair) -> "Weighing":
+        """The same under a part of the target: that of the chosen draws."""
+        return self._replace(log_weight=np.where(chosen[1], self.log_weight, -np.inf), chosen=chosen)
+
+    @property
+    def log_weights(self) -> Pair:
+        """Of both states' draws, for the target."""
+        assert self.states is not None
+        base, chains = self.states.log_weight_target
+        if self.chosen is None:
+            return base, chains
+        return np.where(self.chosen[0], base, -np.inf), np.where(self.chosen[1], chains, -np.inf)
 
     def mean(self, values: Pair) -> Estimate:
         """Of no degrees of freedom where the draws' contributions have no variance, as those of a Cauchy's mean."""
@@ -44,7 +58,7 @@ class Weighing(NamedTuple):
         if self.states is None:
             log_weight, offset = self.log_weight.ravel(), values[1].ravel() - found.value
         else:
-            log_weight, offset = pooled(self.states.log_weight_target), pooled(values) - found.value
+            log_weight, offset = pooled(self.log_weights), pooled(values) - found.value
         with np.errstate(divide="ignore"):
             contribution = log_weight + np.log(np.abs(offset))
         is_known = not np.isfinite(contribution).any() or pareto_k(contribution) < together.FINITE_VARIANCE
@@ -59,7 +73,7 @@ class Weighing(NamedTuple):
     def _asked(self, of_chains: Callable[..., Any], of_both: Callable[..., Any], values: Pair, *more: float) -> Any:
         if self.states is None:
             return of_chains(values[1], self.log_weight, *more, self.batches)
-        return of_both(self.states, values, self.states.log_weight_target, *more)
+        return of_both(self.states, values, self.log_weights, *more)
 
     def describe(self, values: Pair) -> Described:
         base, chains = values[0].astype(float), values[1].astype(float)
@@ -68,6 +82,19 @@ class Weighing(NamedTuple):
         low, high = (self.quantile((base, chains), probability).value for probability in (0.05, 0.95))
         size, agreement = self.effective_size((base, chains)), r_hat(pseudo_values(chains, self.log_weight))
         return Described(mean, float(np.sqrt(max(variance, 0.0))), low, high, size, agreement)
+
+
+def moments(variables: dict[str, np.ndarray], log_weight: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Weighted mean and standard deviation of each variable, of shape (draw, ...); NaN without any weight."""
+    largest = log_weight.max(initial=-np.inf)
+    if not np.isfinite(largest):
+        nothing = {name: np.full(values.shape[1:], np.nan) for name, values in variables.items()}
+        return nothing, nothing
+    chosen = np.isfinite(log_weight)
+    weight = np.exp(log_weight[chosen] - largest)
+    mean = {name: np.average(values[chosen], 0, weight) for name, values in variables.items()}
+    squares = {name: np.average((values[chosen] - mean[name]) ** 2, 0, weight) for name, values in variables.items()}
+    return mean, {name: np.sqrt(square) for name, square in squares.items()}
 
 
 def map_draws(function: Callable[[Any], Any], draws: Any) -> np.ndarray:
@@ -129,6 +156,13 @@ def by_component(variables: dict[str, np.ndarray], num_leading: int = 2) -> dict
         for place in np.ndindex(values.shape[num_leading:]):
             found[f"{name}[{','.join(map(str, place))}]" if place else name] = values[(..., *place)]
     return found
+
+
+def as_sampled(unconstrained: dict[str, np.ndarray], parameters: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Unconstrained scalars by name, and called so where people know another number by that name."""
+    seen, pairs = by_component(parameters), by_component(unconstrained).items()
+    is_own = {name: name not in seen or np.array_equal(seen[name], values, equal_nan=True) for name, values in pairs}
+    return {name if is_own[name] else f"unconstrained {name}": values for name, values in pairs}
 
 
 def stacked_estimates(each: list[Estimate], shape: tuple[int, ...]) -> Estimate:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -25,3 +25,22 @@ def of_function(function: Any, *arguments: Any) -> str:
     closed = jax.make_jaxpr(function)(*arguments)
     digest = hashlib.sha256(ADDRESS.sub("", str(closed.jaxpr)).encode())
     return hashlib.sha256((digest.hexdigest() + of_arrays(closed.consts)).encode()).hexdigest()[:16]
+
+
+class Fingerprint(NamedTuple):
+    """Short hashes and names of all that decides the draws."""
+
+    target: str
+    data: str
+    base: str
+    log_zeta: str
+    method: str
+    seed: str
+    number_of_chains: str
+    precision: str
+    number_of_devices: str
+    version: str
+
+    def marks(self) -> dict[str, str]:
+        """By names for people."""
+        return {name.replace("_", " "): mark for name, mark in self._asdict().items()}
