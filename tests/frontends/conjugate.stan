@@ -58,6 +58,7 @@ model {
 }
 generated quantities {
   vector[N] log_lik;
+  array[2] real fresh = {normal_rng(0, 1), normal_rng(0, 1)};
   for (i in 1 : N) {
     log_lik[i] = which == 3 ? poisson_lpmf(counts[i] | rate[1]) : 0;
   }

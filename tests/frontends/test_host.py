@@ -78,11 +78,16 @@ class FakeBridgeStan:
         return ["sigma"]
 
     def param_names(self, include_tp=False, include_gq=False):
-        return ["sigma", *(["m.1.1", "m.2.1", "m.1.2", "m.2.2"] if include_tp else [])]
+        made = ["m.1.1", "m.2.1", "m.1.2", "m.2.2"] if include_tp else []
+        return ["sigma", *made, *(["fresh"] if include_gq else [])]
 
-    def param_constrain(self, theta_unc, *, include_tp=False, include_gq=False):
+    def new_rng(self, seed):
+        return np.random.default_rng(seed)
+
+    def param_constrain(self, theta_unc, *, include_tp=False, include_gq=False, rng=None):
         assert include_tp
-        return np.exp(np.array([1.0, 0.0, 1.0, 2.0, 3.0]) * theta_unc[0])
+        made = np.exp(np.array([1.0, 0.0, 1.0, 2.0, 3.0]) * theta_unc[0])
+        return np.append(made, rng.normal()) if include_gq else made
 
     def log_density_gradient(self, theta_unc, *, propto=True, jacobian=True):
         assert not propto
@@ -98,6 +103,8 @@ def test_a_bridgestan_model():
         position = {"sigma": jax.numpy.asarray(np.log(2.0))}
         shown = jax.jit(target.shown)(position)
         np.testing.assert_allclose(shown["m"], [[1, 4], [2, 8]], rtol=1e-12)
+        again, other = (target.shown({"sigma": jax.numpy.asarray(np.log(x))})["fresh"] for x in (2.0, 3.0))
+        assert shown["fresh"] == again != other
         assert float(target({"sigma": jax.numpy.asarray(9.0)})) == -np.inf
         np.testing.assert_allclose(jax.grad(target)(position)["sigma"], (0.5 - np.log(2)) / 4)
     assert "BridgeStan" in target.caveats[0]

@@ -13,6 +13,8 @@ from tests.frontends.test_conjugate import NO_COMPILER
 from thermocline.bases import check_base
 from thermocline.engine.batch import Paths
 from thermocline.engine.prepare import draw_bases
+from thermocline.evaluator import Evaluator
+from thermocline.frontends import stan_library
 from thermocline.paths import Path
 from thermocline.results.assemble import of_observations
 from thermocline.support.precision import cast, computing_in
@@ -182,5 +184,27 @@ def test_stan_sampled():
     assert abs(estimate.z_score(CASES["poisson"].log_evidence)) < 4
     assert estimate.standard_error < 0.05
     assert result.parameters["rate"].shape == (4, 400, 1)
-    assert result.to_arviz().log_likelihood["log_lik"].shape == (4, 400, 5)
+    data = result.to_arviz()
+    assert data.log_likelihood["log_lik"].shape == (4, 400, 5)
+    assert data.posterior["fresh"].shape == (4, 400, 2)
+    assert "log_lik" not in data.posterior
+    assert "fresh[1]" in result.summary()
     assert target.caveats == ()
+    fresh = np.unique(result.parameters["fresh"].reshape(-1, 2), axis=0)  # a rejected move leaves the draw as it was
+    assert np.all(np.abs(fresh.std(axis=0) - 1) < 4 / np.sqrt(2 * len(fresh)))
+    assert np.all(np.abs(fresh.mean(axis=0)) < 4 / np.sqrt(len(fresh)))
+
+
+@NO_COMPILER
+def test_a_stan_program_is_compiled_once_for_all_data(monkeypatch):
+    stan_target("poisson")
+    monkeypatch.setattr(stan_library, "compile_cpp", lambda *given: pytest.fail("compiled again"))
+    stan_target("exponential")
+
+
+@NO_COMPILER
+def test_rows_that_stan_is_given_are_those_that_jax_sees():
+    target = replace(stan_target("normal, unknown variance"), caveats=())
+    rows = np.random.default_rng(0).normal(size=(40, Evaluator(target).dimension))
+    for of_host, of_jax in zip(Evaluator(target)(rows), Evaluator(replace(target, host=None))(rows), strict=True):
+        np.testing.assert_array_equal(of_host, of_jax)

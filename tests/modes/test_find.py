@@ -14,7 +14,7 @@ from tests.problems import shells
 from thermocline.auto.black_box import searched
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.modes.find import Search
+from thermocline.modes.find import NEGLIGIBLE, Search
 from thermocline.modes.looks import EXPLAINED, about_all, explained, look
 from thermocline.modes.peaks import peak_of
 from thermocline.support.budget import Budget
@@ -206,3 +206,13 @@ def test_optima_of_no_mass_are_not_listed():
     search = searched(Evaluator(target), 0, np.ones((1, 2)), Silent())
     assert len(search.peaks) == 2
     assert search.found().num_modes == 1
+
+
+def test_looks_count_anew_from_modes_that_matter_alone():
+    """A spike on each datum of many is no reason to go on looking."""
+    evaluate = Evaluator(tc.Target(lambda x: -0.5 * (x @ x), np.zeros(2)))
+    search = Search(evaluate, np.random.default_rng(0), Silent())
+    for looks, height in ((0, 0.0), (1000, -2.0 * NEGLIGIBLE), (2000, -1.0)):
+        search.num_looks = looks
+        search.note([peak_of(np.full(2, 50.0 + looks), height, np.eye(2), "look")])
+        assert search.looks_at_last == (looks if height > -NEGLIGIBLE else 0)

@@ -1,18 +1,12 @@
 """Stan programs as targets: compiled here with what the httpstan wheel carries, or a BridgeStan model."""
 
-import ctypes
 import hashlib
 import json
 import os
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
+import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,21 +17,14 @@ import numpy as np
 from thermocline.frontends.common import first_position
 from thermocline.frontends.host import call_host, differentiable, on_host, rowwise
 from thermocline.frontends.stan_caveats import caveats_of
+from thermocline.frontends.stan_library import Library, library_of, stanc
 from thermocline.support.errors import ThermoclineError
-from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
 from thermocline.target import Target
 
 CANONICAL = "includes,strip-comments,deprecations,braces"
 POINTWISE = "log_lik"  # the generated quantity that, by convention, holds pointwise log likelihoods
-SHIM = Path(__file__).with_name("stan_shim.cpp")
-PLACEHOLDER = "thermocline_model_name"
-FLAGS = (
-    *("-O2", "-std=c++17", "-fPIC", "-shared", "-w", "-DSTAN_THREADS", "-D_REENTRANT"),
-    *("-DBOOST_DISABLE_ASSERTS", "-DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION"),
-)
-LIBRARIES = ("-ltbb", "-lsundials_cvodes", "-lsundials_idas", "-lsundials_kinsol", "-lsundials_nvecserial")
-MESSAGE_BYTES = 4096
+OfRows = Callable[[np.ndarray, Any], tuple[np.ndarray, np.ndarray]]  # log densities and gradients of (rows, data)
 
 
 def from_stan(program: Any, data: Any = None) -> Target:
@@ -57,7 +44,7 @@ def from_stan(program: Any, data: Any = None) -> Target:
         key = int.from_bytes(hashlib.sha256(encoded.encode()).digest()[:8], "little")
         library.create(encoded, key)
         named = "" if folder is None else Path(program).stem
-        return replace(_from_library(library, key, caveats_of(canonical)), name=named)
+        return replace(_from_library(library, key, caveats_of(canonical, json.loads(encoded))), name=named)
 
 
 class Layout(NamedTuple):
@@ -89,34 +76,9 @@ class Layout(NamedTuple):
         return flat[np.argsort(np.concatenate([np.ravel(place) for place in self.places.values()]))]
 
 
-class Library:
-    """A compiled Stan program: makes an instance for each data set, and names two FFI targets."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = path.stem
-        self._library = ctypes.CDLL(str(path))
-        given = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t]
-        self._library.thermocline_create.argtypes = given
-        self._library.thermocline_names.argtypes = [ctypes.c_uint64, ctypes.c_int]
-        self._library.thermocline_names.restype = ctypes.c_char_p
-        for target in ("log_density", "constrain"):
-            function = getattr(self._library, f"thermocline_{target}")
-            jax.ffi.register_ffi_target(f"{self.name}_{target}", jax.ffi.pycapsule(function), platform="cpu")
-
-    def create(self, json: str, key: int) -> None:
-        """Make the model with these data, under this key."""
-        message = ctypes.create_string_buffer(MESSAGE_BYTES)
-        if self._library.thermocline_create(json.encode(), key, message, MESSAGE_BYTES):
-            raise ThermoclineError(f"Stan does not take the data: {message.value.decode(errors='replace').strip()}")
-
-    def names(self, key: int, stage: int) -> list[str]:
-        """Scalars by Stan's dotted names: unconstrained (0), with transformed parameters (1), with all (2)."""
-        return self._library.thermocline_names(key, stage).decode().split()
-
-
 def _from_library(library: Library, key: int, caveats: tuple[str, ...]) -> Target:
     """The target of one data set; the key that stands for it is its data."""
-    unconstrained, constrained, everything = (Layout.of(library.names(key, stage)) for stage in range(3))
+    unconstrained, constrained = (Layout.of(library.names(key, stage)) for stage in (False, True))
 
     def evaluate(vector: jax.Array, data: Any) -> tuple[jax.Array, jax.Array]:
         shapes = jax.ShapeDtypeStruct((), vector.dtype), jax.ShapeDtypeStruct(vector.shape, vector.dtype)
@@ -124,29 +86,43 @@ def _from_library(library: Library, key: int, caveats: tuple[str, ...]) -> Targe
         value, gradient = call(data["data set"], vector)
         return value, gradient
 
-    def written(position: Any, data: Any, layout: Layout) -> dict[str, jax.Array]:
+    def written(position: Any, data: Any, is_pointwise: bool) -> dict[str, jax.Array]:
         vector = unconstrained.vector(position)
-        shape = jax.ShapeDtypeStruct((layout.size,), vector.dtype)
+        shape = jax.ShapeDtypeStruct((constrained.size,), vector.dtype)
         call = jax.ffi.ffi_call(f"{library.name}_constrain", shape, vmap_method="broadcast_all")
-        return layout.tree(call(data["data set"], vector))
+        tree = constrained.tree(call(data["data set"], vector))
+        return {name: leaf for name, leaf in tree.items() if (name == POINTWISE) == is_pointwise}
 
-    def log_likelihood(position: Any, data: Any) -> dict[str, jax.Array]:
-        return {POINTWISE: written(position, data, everything)[POINTWISE]}
+    def of_rows(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        return library.evaluate(rows, int.from_bytes(np.asarray(data["data set"]).tobytes(), "little"))
 
     data = {"data set": np.frombuffer(key.to_bytes(8, "little"), np.uint32)}
     return replace(
         _target(differentiable(evaluate), unconstrained, data),
-        constrain=lambda position, data: written(position, data, constrained),
+        constrain=partial(written, is_pointwise=False),
         caveats=caveats,
-        log_likelihood=log_likelihood if POINTWISE in everything.places else None,
+        log_likelihood=partial(written, is_pointwise=True) if POINTWISE in constrained.places else None,
+        host=_in_order(of_rows, unconstrained),
     )
+
+
+def _in_order(of_rows: OfRows, layout: Layout) -> OfRows:
+    """The same of rows as JAX ravels positions: by sorted names."""
+    order = np.concatenate([np.ravel(layout.places[name]) for name in sorted(layout.places)])
+
+    def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        values, gradients = of_rows(rows[:, np.argsort(order)], data)
+        return values, gradients[:, order]
+
+    return host
 
 
 def _from_bridgestan(model: Any) -> Target:
     """The target of a BridgeStan model, which holds its own data; called on the host, one position at a time."""
     unconstrained = Layout.of(list(model.param_unc_names()))
-    layout = Layout.of(list(model.param_names(include_tp=True)))
+    layout = Layout.of(list(model.param_names(include_tp=True, include_gq=True)))
 
+    @rowwise
     def both(vector: np.ndarray) -> np.ndarray:
         try:
             value, gradient = model.log_density_gradient(vector, propto=False, jacobian=True)
@@ -154,19 +130,20 @@ def _from_bridgestan(model: Any) -> Target:
             value, gradient = -np.inf, np.zeros_like(vector)
         return np.append(value, gradient)
 
+    @rowwise
+    def written(vector: np.ndarray) -> np.ndarray:
+        random = model.new_rng(zlib.crc32(vector.tobytes()))  # of one draw always the same, of another draw others
+        return np.asarray(model.param_constrain(vector, include_tp=True, include_gq=True, rng=random))
+
     def constrain(position: Any) -> dict[str, jax.Array]:
-        one = rowwise(lambda vector: np.asarray(model.param_constrain(vector, include_tp=True)))
-        return layout.tree(call_host(one, unconstrained.vector(position), layout.size))
+        return layout.tree(call_host(written, unconstrained.vector(position), layout.size))
 
-    target = _target(on_host(rowwise(both)), unconstrained, None)
-    order = np.concatenate([np.ravel(unconstrained.places[name]) for name in sorted(unconstrained.places)])
-
-    def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Of positions as JAX ravels them, by sorted names."""
-        results = rowwise(both)(rows[:, np.argsort(order)])
-        return results[:, 0], results[:, 1:][:, order]
+    def of_rows(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
+        results = both(rows)
+        return results[:, 0], results[:, 1:]
 
     caveat = "The program behind a BridgeStan model cannot be read: whether its priors are normalised is not known."
+    target, host = _target(on_host(both), unconstrained, None), _in_order(of_rows, unconstrained)
     return replace(target, constrain=constrain, caveats=(caveat,), host=host)
 
 
@@ -230,63 +207,3 @@ def _plain(name: str, value: Any) -> Any:
             "write them as parameters of the model."
         )
     return (array.astype(int) if array.dtype.kind == "b" else array).tolist()
-
-
-def library_of(program: str, folder: Path | None) -> Library:
-    """The program compiled, or as it was compiled before; `folder` is where its `#include`s are looked for."""
-    code = stanc(program, folder, "--name", PLACEHOLDER, "--print-cpp")
-    shim = SHIM.read_text()
-    versions = [version(package) for package in ("httpstan", "jaxlib")]
-    text = "\n".join([code, shim, *FLAGS, *LIBRARIES, *versions, sys.platform, os.uname().machine])
-    name = f"stan_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    path = cache_folder() / f"{name}.so"
-    if not path.exists():
-        compile_cpp(f"{code.replace(PLACEHOLDER, name)}\n#define MODEL {name}_namespace::{name}\n{shim}", path)
-    return loaded(path)
-
-
-loaded = cache(Library)  # and its targets registered, once in a process
-
-
-def stanc(program: str, folder: Path | None, *options: str, name: str = "model.stan") -> str:
-    """What stanc prints for a program; its complaints are ours."""
-    with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch, "model.stan")
-        source.write_text(program)
-        include = () if folder is None else ("--include-paths", str(folder))
-        command = [str(httpstan_folder() / "stanc"), *options, *include, "--filename-in-msg", name, str(source)]
-        finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    if finished.returncode:
-        said = re.sub(r"-{5,}\n.*?-{5,}", "", finished.stderr, flags=re.DOTALL)  # without the excerpt
-        raise ThermoclineError(f"stanc refuses the program: {' '.join(said.split())}")
-    return finished.stdout
-
-
-def compile_cpp(code: str, path: Path) -> None:
-    """Compile to `path`, which appears whole or not at all."""
-    found = map(shutil.which, (os.environ.get("CXX", ""), "c++", "g++", "clang++"))
-    compiler = next(filter(None, found), None)
-    if compiler is None:
-        raise ThermoclineError("no C++ compiler was found, which Stan models need; install g++ or clang++, or set CXX.")
-    carried, headers = httpstan_folder(), jax.ffi.include_dir()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        source, result = Path(scratch, "model.cpp"), Path(scratch, "model.so")
-        source.write_text(code)
-        where = [f"-I{carried / 'include'}", f"-I{headers}", f"-L{carried / 'lib'}", f"-Wl,-rpath,{carried / 'lib'}"]
-        command = [compiler, *FLAGS, *where, str(source), "-o", str(result), *LIBRARIES]
-        finished = subprocess.run(command, capture_output=True, text=True, check=False)
-        if finished.returncode:
-            raise ThermoclineError(f"{compiler} could not compile the model: {finished.stderr.strip()[-2000:]}")
-        os.replace(result, path)
-
-
-def cache_folder() -> Path:
-    """Where compiled models are kept: the user's cache."""
-    usual = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    return Path(os.environ.get("XDG_CACHE_HOME", usual)) / "thermocline" / "stan"
-
-
-def httpstan_folder() -> Path:
-    """Where the httpstan wheel has stanc, the headers and the libraries."""
-    return Path(require("stan", "httpstan").__file__).parent

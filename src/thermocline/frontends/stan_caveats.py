@@ -1,7 +1,12 @@
-"""Why the log Z of a Stan program may not be its evidence: what can be told from its text."""
+"""Why the log Z of a Stan program may not be its evidence: what its text and the numbers in its data tell."""
 
 import re
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from thermocline.frontends.stan_program import Parameter, Prior, Program, names_in
 
 WHOLE_LINE = {
     *("normal", "std_normal", "cauchy", "student_t", "double_exponential", "logistic", "gumbel", "skew_normal"),
@@ -10,9 +15,10 @@ WHOLE_LINE = {
 }
 HALF_LINE = {
     *("lognormal", "gamma", "inv_gamma", "exponential", "weibull", "chi_square", "inv_chi_square", "frechet"),
-    *("scaled_inv_chi_square", "rayleigh", "loglogistic", "pareto", "pareto_type_2"),
+    *("scaled_inv_chi_square", "rayleigh", "loglogistic"),
 }
 UNIT_INTERVAL = {"beta", "beta_proportion"}
+FROM_ARGUMENT = {"uniform", "pareto", "pareto_type_2"}  # where the support begins; a uniform's ends at the second
 OF_THE_TYPE = {  # constrained types, and the distributions that are normalised on them
     "simplex": {"dirichlet", "logistic_normal"},
     "corr_matrix": {"lkj_corr"},
@@ -24,140 +30,138 @@ OF_THE_TYPE = {  # constrained types, and the distributions that are normalised 
     "unit_vector": set(),
     "sum_to_zero_vector": set(),
 }
-DENSITY = r"(\w+)_(?:lpdf|lupdf|lpmf|lupmf)\s*\("
+OF_FINITE_VOLUME = {"simplex", "corr_matrix", "cholesky_factor_corr", "unit_vector"}
+REARRANGING = {  # functions that only put numbers elsewhere
+    *("to_vector", "to_row_vector", "to_matrix", "to_array_1d", "to_array_2d", "head", "tail", "segment", "block"),
+    *("row", "col", "sub_row", "sub_col", "diagonal", "reverse", "append_row", "append_col", "append_array"),
+}
 NORMALISED = re.compile(r"_(?:lpdf|lupdf|lpmf|lupmf|lcdf|lccdf)\b|\blog_mix\b")
 
 
-class Parameter(NamedTuple):
-    """One declaration of the parameters block."""
+class Support(NamedTuple):
+    """Where a distribution lives, as a program would write it."""
 
-    name: str
-    kind: str
-    lower: str | None
-    upper: str | None
+    lower: str = "-inf"
+    upper: str = "inf"
 
 
-class Prior(NamedTuple):
-    """A density that the program gives to an expression."""
-
-    subject: str
-    distribution: str
-    is_truncated: bool
-    text: str
-
-
-def caveats_of(program: str) -> tuple[str, ...]:
+def caveats_of(text: str, data: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Sentences on a program without comments, in the order of its parameters, then of its `target` statements."""
-    parameters, model = _declared(_block(program, "parameters")), _block(program, "model")
-    model += " ; " + _block(program, "transformed parameters")
-    statements = [" ".join(part.split()) for part in re.split(r"[;{}]", model)]
-    priors = _priors(statements)
+    program, number = Program.of(text), partial(_number, data or {})
+    names = {parameter.name for parameter in program.parameters}
+    functions, priors = [], []
+    for prior in program.priors():
+        (functions if _is_of_function(program, names, prior) else priors).append(prior)
+    covered = set().union(*(program.meaning(prior.subject) for prior in functions))
     sentences = []
-    for parameter in parameters:
-        own = [prior for prior in priors if re.search(rf"\b{parameter.name}\b", prior.subject)]
-        sentences += [_flat(parameter)] if not own else [_lost(parameter, prior) for prior in own]
-    sentences += [_added(statement, statements) for statement in statements if statement.startswith("target +=")]
+    for parameter in program.parameters:
+        own = [prior for prior in priors if parameter.name in names_in(prior.subject)]
+        sentences += [_lost(parameter, prior, number) for prior in own]
+        sentences += [_flat(parameter, number)] if not own and parameter.name not in covered else []
+    sentences += _twice([prior for prior in priors if names & names_in(prior.subject)], program)
+    sentences += [_added(one, program) for one in program.statements if one.startswith("target +=")]
     sentences += [
-        f"`{statement}` is about a function of a parameter: log Z is the evidence only if its Jacobian is in `target` "
+        f"`{prior.text}` is about a function of a parameter: log Z is the evidence only if its Jacobian is in `target` "
         "too."
-        for statement in statements
-        if re.match(r"(log|exp|logit|inv|sqrt|square|inv_logit|log1p|expm1)\(.*~", statement)
+        for prior in functions
     ]
     return tuple(dict.fromkeys(sentence for sentence in sentences if sentence))
 
 
-def _block(program: str, name: str) -> str:
-    """What stands between the braces of a block, or nothing."""
-    start = re.search(rf"(?<!transformed )\b{name}\s*\{{" if name == "parameters" else rf"\b{name}\s*\{{", program)
-    if start is None:
+def _number(data: Mapping[str, Any], expression: str) -> float | None:
+    """What a bound or a size is, where it is a number or the name of one in the data."""
+    value = data.get(expression, expression)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_of_function(program: Program, parameters: set[str], prior: Prior) -> bool:
+    """Whether the subject is computed from parameters, and not from data: what is has a likelihood, not a prior."""
+    meaning, calls = program.meaning(prior.subject), set(re.findall(r"(\w+)\s*\(", prior.subject))
+    is_computed = bool(calls - REARRANGING) or not parameters & names_in(prior.subject)
+    return is_computed and bool(meaning & parameters) and not meaning & program.data
+
+
+def _flat(parameter: Parameter, number: Any) -> str:
+    """A parameter without a prior is uniform: proper only in a finite volume, normalised only if that is 1."""
+    ends = [number(bound) for bound in (parameter.lower, parameter.upper) if bound is not None]
+    if len(ends) == 2 and None not in ends and ends[1] - ends[0] == 1:
         return ""
-    depth = 1
-    for place in range(start.end(), len(program)):
-        depth += {"{": 1, "}": -1}.get(program[place], 0)
-        if depth == 0:
-            return program[start.end() : place]
-    return ""
-
-
-def _declared(block: str) -> list[Parameter]:
-    found = []
-    for statement in (" ".join(part.split()) for part in block.split(";")):
-        name = re.search(r"(\w+)$", statement)
-        kind = re.match(r"(?:array\s*\[.*?\]\s*)?(\w+)", statement)
-        if name is None or kind is None:
-            continue
-        inside = re.search("<(.*)>", statement)
-        bounds = [_bound(side, inside[1] if inside else "") for side in ("lower", "upper")]
-        found.append(Parameter(name[1], kind[1], *bounds))
-    return found
-
-
-def _bound(side: str, bounds: str) -> str | None:
-    found = re.search(rf"\b{side}\s*=\s*(.+?)\s*(?:,\s*(?:upper|lower)|$)", bounds)
-    return found and found[1]
-
-
-def _priors(statements: list[str]) -> list[Prior]:
-    """Every `subject ~ distribution(...)`, and the first argument of every _lpdf in a `target +=`."""
-    found = []
-    for statement in statements:
-        sampled = re.search(r"(?:^|\)\s|else )\s*(?P<subject>[^~]+?)\s*~\s*(?P<kind>\w+)\s*\((?P<rest>.*)$", statement)
-        if sampled:
-            truncated = re.search(r"\)\s*T\s*\[", sampled["rest"]) is not None
-            found.append(Prior(sampled["subject"], sampled["kind"], truncated, statement))
-        if "target +=" in statement:
-            for match in re.finditer(DENSITY, statement):
-                subject = re.split(r"[|,]", statement[match.end() :])[0]
-                truncated = "_lccdf" in statement or "_lcdf" in statement or "log_diff_exp" in statement
-                found.append(Prior(subject, match[1], truncated, statement))
-    return found
-
-
-def _flat(parameter: Parameter) -> str:
-    """A parameter without a prior is uniform: proper only between two bounds, normalised only if they are 1 apart."""
-    if (parameter.lower, parameter.upper) == ("0", "1"):
+    if parameter.kind == "simplex" and number(parameter.size) == 2:
         return ""
     taken = "an improper flat one: the model has no evidence. Write a prior."
-    if parameter.kind in ("simplex", "corr_matrix", "cholesky_factor_corr") or (parameter.lower and parameter.upper):
+    if parameter.kind in OF_FINITE_VOLUME or len(ends) == 2:
         volume = "log Z lacks the log of its volume. Write the prior."
         taken = f"a density of 1 on its support, which is not normalised: {volume}"
     return f"{parameter.name} has no prior of its own in the program, so Stan takes {taken}"
 
 
-def _lost(parameter: Parameter, prior: Prior) -> str:
+def _lost(parameter: Parameter, prior: Prior, number: Any) -> str:
     """The constant that a declared constraint takes from a prior that is normalised on a larger set."""
-    if prior.is_truncated:
-        return ""
     said = f"`{prior.text}` is normalised on a larger set than {parameter.name} may take"
+    support = _support(prior)
     if parameter.kind in OF_THE_TYPE:
-        if prior.distribution in OF_THE_TYPE[parameter.kind]:
+        if support is None or any(prior.is_truncated):
             return ""
-        detail = " (log K! for K exchangeable values in order)" if "ordered" in parameter.kind else ""
-        known = prior.distribution in WHOLE_LINE | HALF_LINE | UNIT_INTERVAL
-        return f"{said} ({parameter.kind}): log Z lacks a constant{detail}; add it to `target`." if known else ""
-    kind, bounds = prior.distribution, (parameter.lower, parameter.upper)
-    is_cut = (
-        (kind in WHOLE_LINE and any(bounds))
-        or (kind in HALF_LINE and (parameter.upper or parameter.lower not in (None, "0")))
-        or (kind in UNIT_INTERVAL and bounds not in (("0", "1"), (None, None)))
-        or (kind == "uniform" and _is_tighter(parameter, prior))
-    )
+        is_whole = "ordered" in parameter.kind and prior.subject == parameter.name
+        detail = " (log K! for K exchangeable values in order)" if is_whole else ""
+        return f"{said} ({parameter.kind}): log Z lacks a constant{detail}; add it to `target`."
+    if support is None:
+        return ""
+    bounds = parameter.lower, parameter.upper
+    is_cut = [_is_inside(*pair, number) for pair in zip(bounds, support, (1, -1), strict=True)]
+    if not any(cut and not done for cut, done in zip(is_cut, prior.is_truncated, strict=True)):
+        return ""
     written = f"T[{parameter.lower or ''}, {parameter.upper or ''}]"
-    return f"{said}: log Z lacks the constant of the truncation. Write {written} behind it." if is_cut else ""
+    return f"{said}: log Z lacks the constant of the truncation. Write {written} behind it."
 
 
-def _is_tighter(parameter: Parameter, prior: Prior) -> bool:
-    ends = re.search(r"uniform(?:_lu?pdf)?\s*\((?:[^|]*\|)?\s*([^,]+),\s*([^)]+)\)", prior.text)
-    pairs = zip((parameter.lower, parameter.upper), ends.groups(), strict=True) if ends else ()
-    return any(bound is not None and bound.strip() != end.strip() for bound, end in pairs)
+def _support(prior: Prior) -> Support | None:
+    """None where the distribution is not known, or one of a constrained type, on which it is normalised."""
+    if prior.distribution in WHOLE_LINE:
+        return Support()
+    if prior.distribution in HALF_LINE:
+        return Support("0")
+    if prior.distribution in UNIT_INTERVAL:
+        return Support("0", "1")
+    if prior.distribution in FROM_ARGUMENT:
+        return Support(*prior.arguments[: 2 if prior.distribution == "uniform" else 1])
+    return None
 
 
-def _added(statement: str, statements: list[str]) -> str:
+def _is_inside(bound: str | None, end: str, side: int, number: Any) -> bool:
+    """Whether a bound cuts off a part of the support; one that cannot be known may."""
+    if bound is None or bound == end:
+        return False
+    numbers = number(bound), number(end)
+    return None in numbers or side * (numbers[0] - numbers[1]) > 0
+
+
+def _twice(priors: list[Prior], program: Program) -> list[str]:
+    """Two densities of one thing, both of them in force."""
+    statements = defaultdict(list)
+    for prior in priors:
+        statements[prior.subject].append(prior.text)
+    if any(re.match(r"(?:if|else)\b", statement) for statement in program.statements):
+        return []
+    return [
+        f"{subject} has more than one prior ({', '.join(f'`{text}`' for text in dict.fromkeys(texts))}): their product "
+        "is not normalised."
+        for subject, texts in statements.items()
+        if len(set(texts)) > 1
+    ]
+
+
+def _added(statement: str, program: Program) -> str:
     """`target +=` of something that is not visibly a log density."""
     added = statement.removeprefix("target +=").strip()
     sources = [added]
-    for name in set(re.findall(r"\b[a-zA-Z]\w*\b", added)):
-        sources += [s for s in statements if re.match(rf"(?:\w+(?:\[.*?\])?\s+)?{name}\b(?:\[[^=]*\])?\s*\+?=", s)]
+    for name in names_in(added):
+        assigns = re.compile(rf"(?:\w+(?:\[.*?\])?\s+)?{name}\b(?:\[[^=]*\])?\s*\+?=")
+        sources += [one for one in program.statements if assigns.match(one)]
+        sources += [program.functions] if re.search(rf"\b{name}\s*\(", program.functions) else []
     if any(NORMALISED.search(source) for source in sources):
         return ""
     return (

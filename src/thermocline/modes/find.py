@@ -200,7 +200,10 @@ class Search:
         return num_modes > 0
 
     def note(self, new: list[Peak]) -> int:
-        """Take new optima in, the heaviest first, and how many new modes they are; looks count anew from these."""
+        """Take new optima in, the heaviest first, and how many new modes they are.
+
+        Looks count anew from these, unless they are negligible: a spike on each datum of many would never let it end.
+        """
         before = len(set(self.group))
         for peak in new:
             joined = {self.group[i] for i in self.neighbours(peak)}
@@ -210,7 +213,9 @@ class Search:
         self.cosine = np.maximum(self.cosine, explained(self.rows, self.gradients, new))
         number = len(set(self.group)) - before
         if number > 0:
-            self.looks_at_last = self.num_looks
+            heaviest = max(peak.log_mass for peak in self.peaks)
+            if max(peak.log_mass for peak in new) > heaviest - NEGLIGIBLE:
+                self.looks_at_last = self.num_looks
             self.num_random_unexplained = self.num_random_explained = 0
         order = sorted(range(len(self.peaks)), key=lambda i: -self.peaks[i].log_mass)
         self.peaks, self.counts = [self.peaks[i] for i in order], [self.counts[i] for i in order]
