@@ -38,8 +38,7 @@ def from_pymc(model: Any) -> Target:
     with computing_in("float64"):
         point = model.initial_point(random_seed=0)
         guess = {var.name: np.asarray(point[var.name], float) for var in model.value_vars}
-        caveats, graphs = _caveats(model, guess), _translated(model, guess)
-        log_density = graphs.log_density(None)
+        caveats, (graphs, log_density) = _caveats(model, guess), _translated(model, guess)
         arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
         chosen = data_among(arrays, lambda data: log_density(guess, data))
         data = {name: graphs.values[name] for name in chosen}
@@ -142,16 +141,17 @@ def _give_erfcx() -> None:
     jax_funcify.register(Erfcx)(lambda op, **_: erfcx)
 
 
-def _translated(model: Any, guess: dict[str, np.ndarray]) -> Graphs:
+def _translated(model: Any, guess: dict[str, np.ndarray]) -> tuple[Graphs, Any]:
     """The model in JAX; its constants are data unless JAX lacks an operation on them: PyTensor then does it itself."""
     for has_constants in (True, False):
         try:
             graphs = Graphs(model, has_constants=has_constants)
-            jax.eval_shape(graphs.log_density(None), guess, {})
+            log_density = graphs.log_density(None)
+            jax.eval_shape(log_density, guess, {})
         except Exception as error:  # noqa: BLE001 - what cannot be translated says so in many ways
             said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         else:
-            return graphs
+            return graphs, log_density
     raise ThermoclineError(
         f"PyTensor cannot translate the model to JAX ({said}); write it with other operations, or give its log density "
         "and gradient to tc.from_numpy."
