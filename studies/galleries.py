@@ -58,7 +58,7 @@ def nuts(name: str) -> dict[str, Any]:
     began, num_draws = time.perf_counter(), MOST_DRAWS.get(name, NUM_DRAWS)
     with computing_in("float64"):
         kernel = NUTS(MODELS[name], target_accept_prob=0.95)
-        runs = {"num_warmup": num_draws // 2, "num_samples": num_draws, "num_chains": NUM_CHAINS}
+        runs: dict[str, Any] = {"num_warmup": num_draws // 2, "num_samples": num_draws, "num_chains": NUM_CHAINS}
         sampler = MCMC(kernel, **runs, chain_method="vectorized", progress_bar=False)
         sampler.run(jax.random.key(1), **GALLERIES[name].data)
         draws = {site: np.asarray(values) for site, values in sampler.get_samples(group_by_chain=True).items()}

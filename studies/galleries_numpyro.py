@@ -1,5 +1,8 @@
 """The models of NumPyro's gallery, each a function of the data of `studies.galleries_data`."""
 
+# pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportOperatorIssue=false
+# (what numpyro.sample returns is typed as any number)
+
 from collections.abc import Callable
 from typing import Any
 

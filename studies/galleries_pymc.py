@@ -1,5 +1,8 @@
 """The models of PyMC's gallery, each a function of the data of `studies.galleries_data`, as NumPyro's are."""
 
+# pyright: reportPrivateImportUsage=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# (PyTensor's variables are hardly typed)
+
 from collections.abc import Callable
 from typing import Any
 

@@ -130,7 +130,7 @@ def _give_erfcx() -> None:
 
     Bounded where it would overflow: in a branch that is not taken, an infinite slope makes the gradient NaN.
     """
-    from pytensor.link.jax.dispatch import jax_funcify
+    from pytensor.link.jax.dispatch.basic import jax_funcify
     from pytensor.scalar.math import Erfcx
 
     def erfcx(x: Any) -> jax.Array:
@@ -138,7 +138,8 @@ def _give_erfcx() -> None:
         lowest = -((0.9 * jnp.log(jnp.finfo(x.dtype).max)) ** 0.5)
         return jax.scipy.special.erfcx(jnp.maximum(x, lowest.astype(x.dtype)))
 
-    jax_funcify.register(Erfcx)(lambda op, **_: erfcx)
+    translations: Any = jax_funcify
+    translations.register(Erfcx)(lambda op, **_: erfcx)
 
 
 def _translated(model: Any, guess: dict[str, np.ndarray]) -> tuple[Graphs, Any]:
