@@ -126,10 +126,7 @@ class Graphs:
 
 
 def _give_erfcx() -> None:
-    """Let PyTensor translate what normal tails of censored and truncated data need, and it knows by another package.
-
-    Bounded where it would overflow: in a branch that is not taken, an infinite slope makes the gradient NaN.
-    """
+    """Let PyTensor translate what normal tails need; where a branch not taken overflows, slopes would be NaN."""
     from pytensor.link.jax.dispatch.basic import jax_funcify
     from pytensor.scalar.math import Erfcx
 
@@ -246,6 +243,8 @@ def _caveats(model: Any, guess: dict[str, np.ndarray]) -> tuple[str, ...]:
             kind = type(rv.owner.op).__name__.removesuffix("RV")
             sentences.append(f"The prior of {rv.name} is improper (pm.{kind}): the model has no evidence.")
             continue
+        if type(rv.owner.op).__name__ in ("CARRV", "ICARRV"):
+            sentences.append(f"PyMC's prior of {rv.name} (areas) is not normalised: log Z lacks its constant.")
         transform, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
         if transform is not None and type(transform) is not type(usual):
             size = guess[model.rvs_to_values[rv].name].shape[-1:]
