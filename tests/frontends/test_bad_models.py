@@ -63,6 +63,14 @@ def data_gone_missing(pm):
     data.set_value(np.array([1.0, np.nan]))
 
 
+def without_jax(pm):
+    import pytensor.tensor as pt
+    from pytensor.compile.ops import as_op
+
+    cube = as_op([pt.dscalar], [pt.dscalar])(lambda x: x**3)
+    pm.Normal("z", cube(pm.Normal("x")), 1, observed=Y)
+
+
 SHORT = "parameters { real x; } model { x ~ normal(0, 1); }"
 BAD = {  # what is wrong: (call, what the sentence says)
     "numpyro: no function": (lambda: tc.from_numpyro("model", Y), "model is 'model'; give a function"),
@@ -115,6 +123,10 @@ BAD = {  # what is wrong: (call, what the sentence says)
             lambda pm: pm.Normal("z", pm.Normal("x"), 1, observed=pm.Minibatch(Y, batch_size=2), total_size=3)
         ),
         "z sees a random minibatch: the evidence needs all the data",
+    ),
+    "pymc: an operation of Python's": (
+        from_pymc_with(without_jax),
+        "PyTensor cannot translate the model to JAX (NotImplementedError: No JAX conversion for the given `Op`",
     ),
     "pymc: data off the support": (
         from_pymc_with(lambda pm: pm.Gamma("z", pm.HalfNormal("x"), 1, observed=np.array([1.0, -1.0]))),

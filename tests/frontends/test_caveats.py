@@ -21,7 +21,9 @@ def powered(numpyro, dist, name):
 
 
 def ordered(pm):
-    pm.Normal("site", 0, 1, shape=3, transform=pm.distributions.transforms.ordered, initval=[-1, 0, 1])
+    pm.modelcontext(None).add_coord("rank", range(3))
+    in_order = {"transform": pm.distributions.transforms.ordered, "initval": [-1, 0, 1]}
+    pm.Normal("site", 0, 1, dims="rank", **in_order)
 
 
 CAVEATS = {

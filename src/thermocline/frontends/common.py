@@ -37,6 +37,23 @@ def data_among(values: dict[str, Any], evaluate: Callable[[dict[str, Any]], Any]
     return {name: np.asarray(values[name]) for name in chosen}
 
 
+def check_data(data: Any, own: dict[str, Any]) -> None:
+    """Raise where data given for a model's own have another name or shape; those left out stay the model's."""
+    if not isinstance(data, dict):
+        raise ThermoclineError(
+            f"data are of type {type(data).__name__}; give a dict of some of the model's data by name "
+            f"({', '.join(own)})."
+        )
+    for name, value in data.items():
+        if name not in own:
+            raise ThermoclineError(f"the model has no data {name!r}; its data are {', '.join(own)}.")
+        if np.shape(value) != np.shape(own[name]):
+            raise ThermoclineError(
+                f"data {name} are of shape {np.shape(value)} where the model was built with {np.shape(own[name])}; "
+                "give data of the same shape, and of many data sets the axis over them first."
+            )
+
+
 def first_position(log_density: Callable[[Any, Any], Any], guess: Any, data: Any) -> Any:
     """The guess where the log density is finite, else the best of random positions around it."""
     flat, unravel = ravel_pytree(guess)

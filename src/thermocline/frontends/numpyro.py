@@ -10,7 +10,14 @@ import numpy as np
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, in_a_sentence, not_a_number, unnormalised
+from thermocline.frontends.common import (
+    check_data,
+    data_among,
+    first_position,
+    in_a_sentence,
+    not_a_number,
+    unnormalised,
+)
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import cast, computing_in
@@ -67,6 +74,7 @@ class Call:
         self.without_data = self.handlers.block(model, hide_fn=lambda site: site["name"] in self.observed)
 
     def arguments(self, data: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        check_data(data, self.leaves)
         leaves = [data.get(name, leaf) for name, leaf in self.leaves.items()]
         bound = inspect.BoundArguments(self.bound.signature, jax.tree.unflatten(self.structure, leaves))
         return bound.args, bound.kwargs

@@ -14,7 +14,14 @@ from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 
 from thermocline.bases import Base
-from thermocline.frontends.common import data_among, first_position, in_a_sentence, not_a_number, unnormalised
+from thermocline.frontends.common import (
+    check_data,
+    data_among,
+    first_position,
+    in_a_sentence,
+    not_a_number,
+    unnormalised,
+)
 from thermocline.frontends.host import call_host
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
@@ -34,11 +41,11 @@ def from_pymc(model: Any) -> Target:
     if not isinstance(model, pymc.Model):
         raise ThermoclineError(f"model is of type {type(model).__name__}; give the pm.Model itself.")
     _check(model)
+    _give_erfcx()
     with computing_in("float64"), in_a_sentence({var.name: var.get_value() for var in model.data_vars}):
-        graphs = Graphs(model)
-        caveats, point = _caveats(model), model.initial_point(random_seed=0)
+        point = model.initial_point(random_seed=0)
         guess = {var.name: np.asarray(point[var.name], float) for var in model.value_vars}
-        log_density = graphs.log_density(None)
+        caveats, (graphs, log_density) = _caveats(model, guess), _translated(model, guess)
         arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
         chosen = data_among(arrays, lambda data: log_density(guess, data))
         data = {name: graphs.values[name] for name in chosen}
@@ -63,18 +70,19 @@ def from_pymc(model: Any) -> Target:
 class Graphs:
     """PyTensor graphs of a model as JAX functions of (position, data)."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, has_constants: bool) -> None:
         from pytensor.graph.basic import Constant
         from pytensor.graph.traversal import ancestors
 
         self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
+        self.is_cut = any("LKJCorr" in type(rv.owner.op).__name__ for rv in model.free_RVs)
         self.inputs = list(model.value_vars)
         self.variables: dict[str, Any] = {var.name: var for var in model.data_vars}
         for rv in model.observed_RVs:
             value = model.rvs_to_values[rv]
             if isinstance(value, Constant):
                 self.variables[rv.name] = value
-        constants = [var for var in ancestors([model.logp()]) if isinstance(var, Constant)]
+        constants = [var for var in ancestors([model.logp()]) if isinstance(var, Constant) and has_constants]
         arrays = [var for var in constants if isinstance(var.data, np.ndarray) and var.data.size > 1]
         for i, constant in enumerate(var for var in arrays if var.data.dtype.kind == "f"):
             if all(constant is not var for var in self.variables.values()):
@@ -89,9 +97,17 @@ class Graphs:
         return tuple(name for name in names if name) if all(names) else ()
 
     def log_density(self, variables: list[Any] | None) -> Any:
-        """The log density of some of the variables, or of the model."""
+        """The log density of some of the variables, or of the model.
+
+        NaN where the numbers of pm.LKJCorr, each in (-1, 1), are no correlation matrix: off the support, that is.
+        """
         call = self.function([self.model.logp(variables)], ["log density"])
-        return lambda position, data: jnp.asarray(call(position, data)["log density"]) + self.correction
+
+        def log_density(position: Any, data: Any) -> jax.Array:
+            value = jnp.asarray(call(position, data)["log density"]) + self.correction
+            return jnp.where(jnp.isnan(value), -jnp.inf, value) if self.is_cut else value
+
+        return log_density
 
     def function(self, outputs: list[Any], names: list[str] | None = None) -> Any:
         """Graphs as a function to a dict by name."""
@@ -109,11 +125,43 @@ class Graphs:
         order, values = [var.name for var in self.inputs], self.values
 
         def call(position: Any, data: Any) -> Any:
+            check_data(data, values)
             given = (data.get(name, value) for name, value in values.items())
             results = compiled(*(position[name] for name in order), *given)
             return dict(zip(names, results, strict=True))
 
         return call
+
+
+def _give_erfcx() -> None:
+    """Let PyTensor translate what normal tails need; where a branch not taken overflows, slopes would be NaN."""
+    from pytensor.link.jax.dispatch.basic import jax_funcify
+    from pytensor.scalar.math import Erfcx
+
+    def erfcx(x: Any) -> jax.Array:
+        x = jnp.asarray(x)
+        lowest = -((0.9 * jnp.log(jnp.finfo(x.dtype).max)) ** 0.5)
+        return jax.scipy.special.erfcx(jnp.maximum(x, lowest.astype(x.dtype)))
+
+    translations: Any = jax_funcify
+    translations.register(Erfcx)(lambda op, **_: erfcx)
+
+
+def _translated(model: Any, guess: dict[str, np.ndarray]) -> tuple[Graphs, Any]:
+    """The model in JAX; its constants are data unless JAX lacks an operation on them: PyTensor then does it itself."""
+    for has_constants in (True, False):
+        try:
+            graphs = Graphs(model, has_constants=has_constants)
+            log_density = graphs.log_density(None)
+            jax.eval_shape(log_density, guess, {})
+        except Exception as error:  # noqa: BLE001 - what cannot be translated says so in many ways
+            said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        else:
+            return graphs, log_density
+    raise ThermoclineError(
+        f"PyTensor cannot translate the model to JAX ({said}); write it with other operations, or give its log density "
+        "and gradient to tc.from_numpy."
+    )
 
 
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
@@ -193,7 +241,7 @@ def _check(model: Any) -> None:
     not_a_number({name: _value_of(value) for name, value in values.items()}, "the observed variable")
 
 
-def _caveats(model: Any) -> tuple[str, ...]:
+def _caveats(model: Any, guess: dict[str, np.ndarray]) -> tuple[str, ...]:
     """Why log Z may not be the model's evidence."""
     from pymc.distributions.transforms import _default_transform
 
@@ -203,9 +251,12 @@ def _caveats(model: Any) -> tuple[str, ...]:
             kind = type(rv.owner.op).__name__.removesuffix("RV")
             sentences.append(f"The prior of {rv.name} is improper (pm.{kind}): the model has no evidence.")
             continue
+        if type(rv.owner.op).__name__ in ("CARRV", "ICARRV"):
+            sentences.append(f"PyMC's prior of {rv.name} (areas) is not normalised: log Z lacks its constant.")
         transform, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
         if transform is not None and type(transform) is not type(usual):
-            lost = f" (log {rv.type.shape[-1]}! for exchangeable values)" if "Ordered" in _kind(transform) else ""
+            size = guess[model.rvs_to_values[rv].name].shape[-1:]
+            lost = f" (log {size[0]}! for exchangeable values)" if "Ordered" in _kind(transform) else ""
             sentences.append(
                 f"{rv.name} has a transform of its own ({_kind(transform)}), which may cut its prior without "
                 f"normalising it: log Z then lacks a constant{lost}."

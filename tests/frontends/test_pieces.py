@@ -1,0 +1,56 @@
+"""Factors, plates, censored, truncated and ordered variables: the density has every constant."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import thermocline as tc
+from tests.frontends.pieces import PIECES, TARGETS
+from thermocline.evaluator import Evaluator
+
+
+def integral(target, box):
+    """Log of the density's integral by the trapezium rule, which is exact to rounding for what dies off smoothly."""
+    axes = [np.linspace(*side) for side in box]
+    rows = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    cell = np.prod([axis[1] - axis[0] for axis in axes])
+    return float(np.logaddexp.reduce(Evaluator(target).values(rows)) + np.log(cell))
+
+
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.parametrize("front_end", TARGETS)
+def test_the_density_integrates_to_the_evidence(front_end, name):
+    target, piece = TARGETS[front_end](name), PIECES[name]
+    assert abs(integral(target, piece.box) - piece.log_evidence) < 1e-6
+    assert len(target.caveats) == piece.num_caveats[list(TARGETS).index(front_end)]
+
+
+def test_slopes_of_normal_tails_in_pymc_are_numbers_far_out():
+    """On the far side a branch that is not taken overflows; the other side is PyMC's own."""
+    values, slopes = Evaluator(TARGETS["pymc"]("truncated data"))(np.array([[-4.0], [0.0], [50.0], [500.0]]))
+    assert np.all(np.isfinite(values))
+    assert np.all(np.diff(slopes[:, 0]) < 0)  # it is log-concave, so slopes fall
+
+
+def test_areas_in_pymc_need_eigenvalues_that_jax_does_not_find():
+    """They are of constants, so that PyTensor finds them. PyMC leaves out what does not depend on parameters."""
+    import pymc as pm
+
+    neighbours = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    with pm.Model() as model:
+        pm.Normal("y", pm.CAR("level", np.zeros(3), neighbours, 0.6, 1.4), 1, observed=np.zeros(3))
+    level = np.array([0.3, -1.2, 0.8])
+    covariance = np.linalg.inv(1.4 * (np.diag(neighbours.sum(1)) - 0.6 * neighbours))
+    exact = stats.multivariate_normal(np.zeros(3), covariance).logpdf(level) + stats.norm(level).logpdf(0).sum()
+    target, lacking = tc.from_pymc(model), 0.5 * np.sum(np.log(neighbours.sum(1))) - 1.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(Evaluator(target).values(level[None]), exact - lacking, rtol=1e-10)
+    assert target.caveats == ("PyMC's prior of level (areas) is not normalised: log Z lacks its constant.",)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PIECES)
+@pytest.mark.parametrize("front_end", TARGETS)
+def test_it_is_sampled(front_end, name):
+    result = tc.sample(TARGETS[front_end](name), seed=1, progress=False)
+    assert abs(result.log_evidence.z_score(PIECES[name].log_evidence)) < 4
+    assert result.verdict == "ok"
