@@ -34,14 +34,17 @@ def _is_gaussian_given(evaluate: Evaluator, coordinate: int, centre: np.ndarray,
 
 
 def _integral(evaluate: Evaluator, coordinate: int, centre: np.ndarray, deviation: np.ndarray) -> float:
-    low, high = -8.0, 8.0  # deviations of the coordinate, widened until nothing is left beyond
+    ends = np.array([-8.0, 8.0])  # deviations of the coordinate, widened until nothing is left beyond
     for _ in range(20):
-        points = np.linspace(low, high, NUM_POINTS)
+        points = np.linspace(*ends, NUM_POINTS)
         values = _log_marginal(evaluate, coordinate, centre, deviation, points)
-        top = np.max(values)
-        low, high = low * (1 + (values[0] > top - REACH)), high * (1 + (values[-1] > top - REACH))
-        if low == points[0] and high == points[-1]:
+        wider = ends * (1 + (values[[0, -1]] > values.max() - REACH))
+        if np.all(wider == ends):
             break
+        ends = wider
+    else:
+        raise ValueError("the marginal has no end that quadrature could reach")
+    top = np.max(values)
     width = (points[1] - points[0]) * deviation[coordinate]
     return float(top + np.log(np.sum(np.exp(values - top)) * width))
 
@@ -62,7 +65,7 @@ def _log_marginal(
     size = len(others)
     hessians = (gradients[:, :size] - gradients[:, size : 2 * size]) / 2
     precision = -(hessians + np.swapaxes(hessians, 1, 2)) / 2
-    is_sound = np.isfinite(precision).all(axis=(1, 2))
+    is_sound: np.ndarray = np.isfinite(precision).all(axis=(1, 2))
     is_sound[is_sound] = np.linalg.cond(precision[is_sound]) < WORST_CONDITION
     precision, here = precision[is_sound], gradients[is_sound, -1]
     gain = np.einsum("pi,pi->p", here, np.linalg.solve(precision, here[..., None])[..., 0]) / 2

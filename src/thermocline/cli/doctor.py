@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax
 
-from thermocline.frontends.stan import cache_folder
+from thermocline.frontends.stan_library import cache_folder
 from thermocline.support.tables import Section
 
 EXTRAS = {"arviz": ("arviz",), "numpyro": ("numpyro",), "pymc": ("pymc",), "stan": ("httpstan",),
