@@ -36,7 +36,7 @@ def _is_gaussian_given(evaluate: Evaluator, coordinate: int, centre: np.ndarray,
 def _integral(evaluate: Evaluator, coordinate: int, centre: np.ndarray, deviation: np.ndarray) -> float:
     ends = np.array([-8.0, 8.0])  # deviations of the coordinate, widened until nothing is left beyond
     for _ in range(20):
-        points = np.linspace(*ends, NUM_POINTS)
+        points = np.linspace(ends[0], ends[1], NUM_POINTS)
         values = _log_marginal(evaluate, coordinate, centre, deviation, points)
         wider = ends * (1 + (values[[0, -1]] > values.max() - REACH))
         if np.all(wider == ends):
@@ -65,7 +65,7 @@ def _log_marginal(
     size = len(others)
     hessians = (gradients[:, :size] - gradients[:, size : 2 * size]) / 2
     precision = -(hessians + np.swapaxes(hessians, 1, 2)) / 2
-    is_sound: np.ndarray = np.isfinite(precision).all(axis=(1, 2))
+    is_sound = np.asarray(np.isfinite(precision).all(axis=(1, 2)))
     is_sound[is_sound] = np.linalg.cond(precision[is_sound]) < WORST_CONDITION
     precision, here = precision[is_sound], gradients[is_sound, -1]
     gain = np.einsum("pi,pi->p", here, np.linalg.solve(precision, here[..., None])[..., 0]) / 2
