@@ -58,14 +58,18 @@ def home_of(rows: np.ndarray, log_density: np.ndarray, peaks: list[Peak]) -> np.
     """The known mode at which each end of an ascent lies, in that one's own units; -1 for none.
 
     What is higher than an optimum is another: a spike on its slab. Ends at an edge, or of a density without bound, are
-    at home anywhere within the reach of the fit along the way.
+    at home anywhere within the reach of the fit, and of the way from there to where the density was highest.
     """
     if not peaks:
         return np.full(len(rows), -1)
     size = rows.shape[1]
     limits = np.array([SAME * (1 + size**0.25) if peak.is_optimum else 2 + np.sqrt(size) for peak in peaks])
     offsets = rows[None] - np.array([peak.location for peak in peaks])[:, None]
-    white = offsets @ np.array([peak.whitening.T for peak in peaks])
+    whitening = np.array([peak.whitening.T for peak in peaks])
+    white, way = offsets @ whitening, np.array([peak.highest - peak.location for peak in peaks])[:, None] @ whitening
+    length = np.sum(way**2, axis=2)  # zero for an optimum
+    along = np.clip(np.sum(white * way, axis=2) / np.where(length > 0, length, 1.0), 0.0, 1.0)
+    white = white - along[..., None] * way
     distances = np.sqrt(np.einsum("pnd,pnd->np", white, white)) / limits
     tops = np.array([peak.log_density + HIGHER if peak.is_optimum else np.inf for peak in peaks])
     distances = np.where(log_density[:, None] > tops, np.inf, distances)
