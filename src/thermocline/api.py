@@ -23,6 +23,7 @@ from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
 from thermocline.engine.plan import TARGET_ERROR, check_options, lengths_of
 from thermocline.engine.progress import Reporter, reporter_for
+from thermocline.engine.workers import on_workers
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path
@@ -54,6 +55,7 @@ def sample(
     search: bool = True,
     precision: str = "float64",
     chunk_size: int | None = None,
+    workers: Any = None,
 ) -> Result:
     """Sample `target` through a path from a base, and estimate its log evidence.
 
@@ -63,7 +65,8 @@ def sample(
     `max_evaluations` of the density or `max_seconds` about half is for the search, and sampling ends before a doubling
     that would cost more than is left (a run that resumes counts anew). With `checkpoint`, a folder, the same call
     resumes a run that was cut off. `search=False` leaves out the table of modes, and so all checks of them.
-    `chunk_size` bounds the steps between looks at the progress and changes no draw.
+    `chunk_size` bounds the steps between looks at the progress and changes no draw. `workers`, a number of processes or
+    a client of dask.distributed, share out chains and batches of a dear density: the same draws for any number of them.
     """
     chosen = GibbsTempering() if method is None else method
     if not isinstance(target, Target):
@@ -75,9 +78,10 @@ def sample(
     check_options(seed, lengths, target_error, chunk_size)
     if checkpoint is not None:
         check_folder(checkpoint)
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with computing_in(precision), on_workers(workers) as runner, closing(reporter_for(progress)) as reporter:
         target, chosen = cast((target, chosen), precision)
-        timer, evaluate = Timer(), checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
+        timer, budget = Timer(), Budget.of(max_evaluations, max_seconds)
+        evaluate = checked_evaluator(target, precision, budget, runner)
         target = replace(target, known_modes=None)  # of the search alone
         with timer.timing("base"):
             fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
@@ -89,9 +93,8 @@ def sample(
             marks = run_fingerprint(paths, chosen, seed, num_chains, precision).marks()
             return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"})
 
-        explored = explore(
-            seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, checkpoint=stored, chunk_size=chunk_size
-        )
+        options: dict[str, Any] = {"runner": runner, "checkpoint": stored, "chunk_size": chunk_size}
+        explored = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, **options)
         modes, num_before, notes = None, evaluate.num_rows, fit.notes
         if search:
             reporter.phase("table of modes", None)
@@ -108,7 +111,12 @@ def sample(
 
 @overload
 def extend(
-    result: ManyResults, target: None = None, *, num_draws: int | None = None, progress: bool = True
+    result: ManyResults,
+    target: None = None,
+    *,
+    num_draws: int | None = None,
+    progress: bool = True,
+    workers: Any = None,
 ) -> ManyResults: ...
 @overload
 def extend(
@@ -119,6 +127,7 @@ def extend(
     base: NormalisedDensity | None = None,
     method: Method | None = None,
     progress: bool = True,
+    workers: Any = None,
 ) -> Result: ...
 def extend(
     result: Any,
@@ -128,21 +137,24 @@ def extend(
     base: NormalisedDensity | None = None,
     method: Method | None = None,
     progress: bool = True,
+    workers: Any = None,
 ) -> Any:
     """Go on with a finished run: the same chains, `num_draws` more each (by default as many as there are).
 
     The draws are those that a longer run would have had. A loaded result whose base or method held the
     user's own functions needs them again, as `base=` and `method=`. The results of `sample_many` go on all together;
-    they know their target and data.
+    they know their target and data. `workers` are those of `sample`.
     """
     if isinstance(result, ManyResults):
-        return extend_many(result, num_draws, progress)
+        return extend_many(result, num_draws, progress, workers)
     if target is None:
         raise ThermoclineError("a Result does not hold its target; pass it again: tc.extend(result, target).")
-    return _extended(result, target, num_draws, (method, base), progress)
+    return _extended(result, target, num_draws, (method, base), progress, workers)
 
 
-def _extended(result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool) -> Result:
+def _extended(
+    result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool, workers: Any
+) -> Result:
     """The walk of `extend`, for one target."""
     before, info = result.continuation, result.info
     given = _again(again[0], before.method, "method"), prepared(_again(again[1], before.base, "base"))
@@ -153,15 +165,15 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         )
     num_chains, num_before = result.draws.log_ratio.shape
     seed, precision = info.seed, info.precision
-    with computing_in(precision), closing(reporter_for(progress)) as reporter:
+    with computing_in(precision), on_workers(workers) as runner, closing(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
         check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))
         of_one = jax.tree.map(lambda leaf: leaf[None], (result.draws, to_numpy(tuning), states))
         whole = _as_batch(seed, path, before.num_steps, *of_one)
-        whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter)
+        whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter, runner)
         explored = Exploration(path, whole.outcomes.one(0), result.base_draws, result.log_support)
-        modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision)
+        modes, timer, evaluate = result.mode_table, Timer(), Evaluator(target, precision, runner=runner)
         if modes is not None:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):

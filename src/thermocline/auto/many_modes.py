@@ -1,5 +1,7 @@
 """A base for a target of more modes than one can list: Gaussians of one covariance about all that hops find."""
 
+from typing import Any
+
 import numpy as np
 
 from thermocline.auto.design import first_mixture
@@ -39,7 +41,8 @@ def fit_many_modes(
         pool, _ = pool.drawn(generator, evaluate, base, NUM_DRAWS)
         reporter.phase("pilot", None)
         start = seed, evaluate.target, cast(base, evaluate.precision), pool.log_evidence
-        explored = explore(*start, GibbsTempering(), LENGTHS, reporter, number=number + 1)
+        options: dict[str, Any] = {"runner": evaluate.runner, "number": number + 1}
+        explored = explore(*start, GibbsTempering(), LENGTHS, reporter, **options)
         pool = join_chains(pool, explored)
         share_new, optima = optima.joined_by(maximise(evaluate, resampled(explored, seed, NUM_ASCENTS), confirms=False))
         evaluate.count(explored.outcome.num_gradients)
