@@ -30,6 +30,7 @@ from thermocline.paths import Path
 from thermocline.records import Cost, Draws, Phases
 from thermocline.results import storage
 from thermocline.results.assemble import assemble, check_same_run, run_fingerprint
+from thermocline.results.kept import Searches
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.support.budget import Budget, BudgetSpentError
@@ -83,8 +84,9 @@ def sample(
         timer, budget = Timer(), Budget.of(max_evaluations, max_seconds)
         evaluate = checked_evaluator(target, precision, budget, runner)
         target = replace(target, known_modes=None)  # of the search alone
+        limits = {"max evaluations": max_evaluations, "max seconds": max_seconds}
         with timer.timing("base"):
-            fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
+            fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter, checkpoint, limits)
         lengths = lengths.within(evaluate.budget, evaluate.rate)
 
         def stored(paths: Paths) -> Checkpoint | None:
@@ -190,11 +192,22 @@ def _as_batch(seed: int, path: Path, num_steps: int, draws: Draws, tuning: Any, 
     return Explorations(Paths.of_one(path), np.array([seed], np.uint32), outcomes, none, np.zeros((1, 2), int))
 
 
-def base_for(evaluate: Evaluator, base: Any, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
+def base_for(
+    evaluate: Evaluator,
+    base: Any,
+    seed: int,
+    target_error: float,
+    reporter: Reporter,
+    checkpoint: str | os.PathLike[str] | None = None,
+    limits: dict[str, Any] | None = None,
+) -> BaseFit:
     """The base that was given, or one that is looked for, in the evaluator's precision and checked."""
     target, precision = replace(evaluate.target, known_modes=None), evaluate.precision  # known modes are of the search
     if base is None:
-        fit = find_base(evaluate, seed, target_error, reporter)
+        decides = {"seed": seed, "precision": precision, "target error": target_error, **(limits or {})}
+        searches = Searches(checkpoint, evaluate.target, target.data, **decides)
+        (fit,) = searches.all(lambda _: iter([find_base(evaluate, seed, target_error, reporter)]), 1)
+        evaluate.count(int(fit.num_gradients) - evaluate.num_rows)  # of one that was kept, as if made now
     else:
         fit = resolve_base(target, base, seed, precision)
     fit = fit._replace(base=cast(fit.base, precision))

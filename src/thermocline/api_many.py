@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -28,6 +28,7 @@ from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path
 from thermocline.results.assemble import run_fingerprint
+from thermocline.results.kept import Searches
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import ManyRuns, Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning
@@ -98,7 +99,10 @@ def sample_many(
                 "their weights, draw less, or call sample_many on a part of the data at a time."
             )
         if base is None:
-            families = searched(target, data, seed, target_error or TARGET_ERROR, precision, reporter, runner)
+            error = target_error or TARGET_ERROR
+            one = replace(target, data=at(data, 0))
+            searches = Searches(checkpoint, one, data, **{"seed": seed, "precision": precision, "target error": error})
+            families = searched(target, data, seed, error, precision, reporter, runner, searches)
         else:
             families = [Family(np.arange(number), paths_from(base, target, data, size, precision))]
         pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
@@ -126,13 +130,24 @@ class Family(NamedTuple):
 
 
 def searched(
-    target: Target, data: Any, seed: int, target_error: float, precision: str, reporter: Reporter, runner: Runner
+    target: Target,
+    data: Any,
+    seed: int,
+    target_error: float,
+    precision: str,
+    reporter: Reporter,
+    runner: Runner,
+    searches: Searches,
 ) -> list[Family]:
     """A search for each target, and those targets together whose bases came out alike."""
     seeds = seeds_of(seed, np.arange(len(jax.tree.leaves(data)[0])))
-    targets = ((cast(replace(target, data=at(data, place)), precision), own) for place, own in enumerate(seeds))
     told = reporter if runner is in_process else Silent()
-    fits: list[BaseFit] = list(runner(partial(_base_of_one, target_error, precision, told), targets))
+
+    def find(places: Iterable[int]) -> Iterator[BaseFit]:
+        targets = ((cast(replace(target, data=at(data, place)), precision), seeds[place]) for place in places)
+        return runner(partial(_base_of_one, target_error, precision, told), targets)
+
+    fits = searches.all(find, len(seeds))
     families: list[Family] = []
     log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
     for index, bases in alike([fit.base for fit in fits]):

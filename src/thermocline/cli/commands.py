@@ -90,6 +90,10 @@ def run(
     num_chains: Annotated[
         int | None, typer.Option(help="Chains, all advanced together; 16, or 4 a target with --data.")
     ] = None,
+    workers: Annotated[int | None, typer.Option(help="Share the work out to so many processes, by Dask.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Or to the workers of this Dask scheduler: tcp://host:8786.")
+    ] = None,
     progress: Progress = True,
     as_json: AsJson = False,
 ) -> Any:
@@ -101,6 +105,7 @@ def run(
     options: dict[str, Any] = {"num_draws": num_draws, "target_error": target_error, "seed": seed}
     options |= {"method": chosen("method", method, METHODS)(), "checkpoint": checkpoint, "progress": progress}
     options |= {} if num_chains is None else {"num_chains": num_chains}
+    options |= {"workers": workers if scheduler is None else scheduler}
     fit = None if base == "auto" else chosen("fit", base, FITS)
     writable(out, report)
     result = sampled(target_of(model), data, fit, options)

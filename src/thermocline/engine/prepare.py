@@ -159,8 +159,10 @@ def count_support(streams: np.ndarray, prepared: Prepared, blocks: Blocks, runne
 
 def _more_inside(block: tuple[np.ndarray, Paths]) -> np.ndarray:
     """How many of many more draws of the bases of a block fall on each target's support."""
-    parts = range(NUM_SUPPORT_DRAWS // NUM_BASE_DRAWS)
-    return sum(np.isfinite(draw_bases(*block, NUM_BASE_DRAWS, MORE + part)[1]).sum(axis=1) for part in parts)
+    number = np.zeros(len(block[0]), int)
+    for part in range(NUM_SUPPORT_DRAWS // NUM_BASE_DRAWS):
+        number += np.isfinite(draw_bases(*block, NUM_BASE_DRAWS, MORE + part)[1]).sum(axis=1)
+    return number
 
 
 def log_support(support: np.ndarray) -> Estimate:

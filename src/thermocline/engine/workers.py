@@ -8,6 +8,7 @@ a worker when it first needs them, and are made again when a worker that had the
 
 import os
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -33,6 +34,7 @@ from thermocline.target import Target
 CHAINS_A_BLOCK = 4  # of a single target; for any number of workers the same, because width changes rounding
 MOST_DEATHS = 20  # of workers, from which the block that they were computing is held to be the cause
 BLOCKS_A_WORKER = 2  # under way at a time, so that none waits for the coordinator
+AHEAD = 16  # times as many are handed in before the first is waited for
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 XLA_THREADS = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 LOST = "the connection to the workers was lost ({}). With `checkpoint=` the same call goes on, with or without them."
@@ -47,8 +49,13 @@ class Workers:
         self.held: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
-        tasks = [[self._submitted(function, part) for part in by_chains(item)] for item in items]
-        return (_of_whole([self._result(task) for task in parts]) for parts in tasks)
+        under_way: deque[list[Any]] = deque()
+        for item in items:
+            under_way.append([self._submitted(function, part) for part in by_chains(item)])
+            if len(under_way) >= AHEAD * self.num_at_once:  # of very many, not all at the same time
+                yield self._whole(under_way.popleft())
+        while under_way:
+            yield self._whole(under_way.popleft())
 
     @property
     def num_at_once(self) -> int:
@@ -82,10 +89,14 @@ class Workers:
         """By the hash of what it is, so that the same is not sent twice."""
         known = [part if isinstance(part, bytes) else part.key.encode() for part in given]
         key = f"thermocline-{made.__name__}-{sha256(b''.join(known)).hexdigest()}"
-        import dask
+        from dask import config
 
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             return self.client.submit(made, *given, key=key)
+
+    def _whole(self, tasks: list[Any]) -> Any:
+        parts = [self._result(task) for task in tasks]
+        return parts[0] if len(parts) == 1 else of_all_chains(parts)
 
     def _result(self, task: Any) -> Any:
         from distributed import KilledWorker
@@ -153,10 +164,6 @@ def _some_chains(block: Batch, some: slice) -> Batch:
     return replace(block, chains=block.chains[some], starts=starts, states=states)
 
 
-def _of_whole(parts: list[Any]) -> Any:
-    return parts[0] if len(parts) == 1 else of_all_chains(parts)
-
-
 def _plain(leaf: Any) -> Any:
     return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
 
@@ -209,7 +216,7 @@ class Own(NamedTuple):
     @contextmanager
     def client(self) -> Iterator[Any]:
         """Closed, with its processes, when the body ends."""
-        import dask
+        from dask import config
         from distributed import Client, LocalCluster
 
         if current_process().name != "MainProcess":
@@ -226,7 +233,7 @@ class Own(NamedTuple):
             "n_workers": self.number, "threads_per_worker": 1, "processes": True, "memory_limit": 0,
             "dashboard_address": None, "silence_logs": 60,
         }  # fmt: skip
-        with dask.config.set(settings), LocalCluster(**options) as cluster, Client(cluster) as client:
+        with config.set(settings), LocalCluster(**options) as cluster, Client(cluster) as client:
             yield client
 
 
@@ -238,6 +245,7 @@ def on_workers(workers: Any) -> Iterator[Runner]:
         return
     client_class = require("dask", "distributed", "cloudpickle").Client
     with ExitStack() as stack:
+        client: Any = workers
         if isinstance(workers, str):
             try:
                 client = stack.enter_context(client_class(workers))
@@ -245,9 +253,7 @@ def on_workers(workers: Any) -> Iterator[Runner]:
                 raise ThermoclineError(f"no scheduler answers at {workers} ({error}); is it running?") from error
         elif isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1:
             client = stack.enter_context(Own(int(workers)).client())
-        elif isinstance(workers, client_class):
-            client = workers
-        else:
+        elif not isinstance(workers, client_class):
             raise ThermoclineError(
                 f"workers is {workers!r}; give a number of processes, a dask.distributed Client, or its address."
             )
