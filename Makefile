@@ -16,7 +16,7 @@ help:
 	@echo "make finding    modes lost and work of the black box on generated targets, by family (long; resumes)"
 	@echo "make unseen     tc.sample on generated targets: right, wrong, lost, by family (long; resumes)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
-	@echo "make kills      20 random kill -9 and resume"
+	@echo "make kills      200 random kill -9 of runs with and without workers, and resume (long; KILLS=20 for fewer)"
 	@echo "make net REF=x  do all methods draw what they drew at commit x, bit for bit? (ROUNDING=1: to rounding)"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
@@ -77,6 +77,7 @@ slow: $(VENV)/.dev
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
+	$(RUN) -m studies.kills --kills $(or $(KILLS),200)
 
 net: $(VENV)/.dev
 	$(RUN) -m studies.net $(REF) $(if $(ROUNDING),--rounding)
@@ -85,6 +86,7 @@ bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog
 	$(RUN) benchmarks/first_estimate.py
 	$(RUN) benchmarks/memory.py
+	$(RUN) -m benchmarks.workers
 
 cost: $(VENV)/.dev
 	$(RUN) -m benchmarks.cost

@@ -81,7 +81,7 @@ class Workers:
 
     def _code(self, structure: Any) -> Any:
         if structure not in self.codes:
-            skeleton = jax.tree.unflatten(structure, [0] * structure.num_leaves)
+            skeleton = jax.tree.unflatten(structure, ["leaf"] * structure.num_leaves)  # which no constructor checks
             self.codes[structure] = self._sent(bytes, _packed(skeleton))
         return self.codes[structure]
 
