@@ -78,24 +78,45 @@ def none(number: int) -> None:
     print(f"none     elapsed {time.monotonic() - began:7.1f} s, CPU {time.process_time() - cpu:7.1f} s", flush=True)
 
 
-def counting(client: Any) -> Any:
-    """A runner that notes what it sends and gets."""
-    from thermocline.engine import workers
+class Noting:
+    """A client that notes the bytes it sends: those of tasks, and those that tasks share."""
 
-    class Counting(workers.Workers):
-        sent: list[int] = []  # noqa: RUF012
+    def __init__(self, client: Any) -> None:
+        self.client, self.tasks, self.shared = client, [], []
+
+    def submit(self, function: Any, *given: Any, **options: Any) -> Any:
+        from thermocline.engine.workers import compute
+
+        (self.tasks if function is compute else self.shared).append(sum(len(p) for p in given if type(p) is bytes))
+        return self.client.submit(function, *given, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+
+def travelled(number: int, client: Any) -> None:
+    """What goes to tasks and what comes back, in bytes."""
+    from thermocline.engine.workers import Workers
+
+    class Weighing(Workers):
+        """A runner that notes what it gets."""
+
         got: list[int] = []  # noqa: RUF012
-
-        def _submitted(self, function: Any, item: Any) -> Any:
-            self.sent.append(len(pickle.dumps(workers.jax.tree.map(np.asarray, item))))
-            return super()._submitted(function, item)
 
         def _result(self, task: Any) -> Any:
             found = super()._result(task)
             self.got.append(len(pickle.dumps(found)))
             return found
 
-    return Counting(client)
+    note = Noting(client)
+    runner = Weighing(note)
+    result = many(number, runner)
+    steps = result.runs.known.num_draws.mean()
+    print(
+        f"{len(note.tasks)} tasks, {np.mean(note.tasks) / 1e3:.0f} kB to each, {np.mean(runner.got) / 1e3:.0f} back; "
+        f"{len(note.shared)} shared pieces, {np.sum(note.shared) / 1e3:.0f} kB in all; {steps:.0f} draws a chain",
+        flush=True,
+    )
 
 
 def programs() -> int:
@@ -123,10 +144,7 @@ def shared_out(number: int, num_workers: int, seconds: float) -> None:
             flush=True,
         )
         if num_workers == 1:
-            note = counting(client)
-            many(number, note)
-            sent, got = np.array(note.sent), np.array(note.got)
-            print(f"tasks {len(got)}, bytes packed (block and data) {sent.mean():.0f}, returned {got.mean():.0f} each")
+            travelled(number, client)
             began, cpu = time.monotonic(), time.process_time()
             client.gather(client.map(lambda i: i, range(2000), pure=False))
             rate = 2000 / (time.monotonic() - began)
@@ -134,6 +152,27 @@ def shared_out(number: int, num_workers: int, seconds: float) -> None:
         began = time.monotonic()
         dear(seconds, runner)
         print(f"{num_workers:<8} one target, {seconds} s a density: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def simulated(num_workers: int, seconds: float = 0.5, tasks_each: int = 8) -> None:
+    """The scheduler alone: so many workers, threads of this process, whose tasks sleep and carry what blocks carry."""
+    from distributed import Client, LocalCluster
+
+    payload, options = os.urandom(100_000), {"processes": False, "dashboard_address": ":0", "silence_logs": 60}
+
+    def task(payload: bytes) -> bytes:
+        time.sleep(seconds)
+        return payload
+
+    with LocalCluster(num_workers, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+        began, cpu = time.monotonic(), time.process_time()
+        number = tasks_each * num_workers
+        for future in [client.submit(task, payload, pure=False) for _ in range(number)]:
+            future.result()
+        elapsed, spent = time.monotonic() - began, time.process_time() - cpu
+        share = seconds * tasks_each / elapsed
+        print(f"simulated {num_workers} workers: {number / elapsed:.0f} tasks a second, {share:.0%} of the ideal, "
+              f"{1000 * spent / number:.1f} ms of CPU a task", flush=True)  # fmt: skip
 
 
 def main() -> None:
@@ -151,6 +190,8 @@ def main() -> None:
     print(f"{given.targets} targets, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     command = [sys.executable, "-m", "benchmarks.workers", "--none", "--targets", str(given.targets)]
     subprocess.run(command, check=True, env={**os.environ, **THREADS, "XLA_FLAGS": XLA_THREADS})
+    for number in (4, 25, 100):
+        simulated(number)
     for number in given.workers:
         shared_out(given.targets, number, given.dear)
 
