@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -52,6 +53,7 @@ class Evaluator:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
             self.widths = WIDE_WIDTHS if target.host is None and largest_array(self.target) > WIDE else WIDTHS
+        self.bare = replace(self.target, prior=None, known_modes=None)  # what rows need
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
         self.trouble, self.budget = Trouble(), Budget() if budget is None else budget
@@ -127,7 +129,7 @@ class Evaluator:
             values, gradients = self.target.host(rows, self.target.data)
         else:
             parts = np.split(rows, range(self.widths[0], len(rows), self.widths[0]))
-            found = self._run(_OnHost(self.target), parts)
+            found = self._run(_OnHost(self.bare), parts)
             values, gradients = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return np.asarray(values, self.precision), np.asarray(gradients, self.precision)
 
@@ -136,7 +138,7 @@ class Evaluator:
         with computing_in(self.precision):
             parts = _parts(len(rows), self.widths)
             self.budget.check(sum(_width(part, self.widths) for part in parts), self.rate)
-            started = self._run(_Compiled(self.target), [_padded(rows[part], self.widths) for part in parts])
+            started = self._run(_Compiled(self.bare), [_padded(rows[part], self.widths) for part in parts])
             for part, (some_values, some_gradients) in zip(parts, started, strict=True):
                 self.count(len(some_values))
                 number = part.stop - part.start

@@ -1,6 +1,7 @@
 """One exploration of a path: base draws, first tuning, chains, the run; what pilots and `sample` share."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -82,7 +83,7 @@ def explore(
     Runs of one seed that have other numbers, as pilots do, share no random numbers.
     """
     log_zeta_there: Any = np.asarray(log_zeta if np.isfinite(log_zeta) else np.nan, jnp.result_type(float))
-    paths = Paths.of_one(Path(target, base, log_zeta_there))
+    paths = Paths.of_one(Path(replace(target, prior=None), base, log_zeta_there))  # which the search alone needs
     pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
     seeds = np.array([seed], np.uint32)
     options: dict[str, Any] = {"runner": runner, "number": number}
