@@ -52,7 +52,7 @@ def many(number: int, workers: Any) -> Any:
     import thermocline as tc
 
     target, data, base = regressions(number)
-    lengths = {"num_warmup": 100, "num_draws": 100}
+    lengths: dict[str, Any] = {"num_warmup": 100, "num_draws": 100}
     return tc.sample_many(target, data, base=base, progress=False, workers=workers, positions=True, **lengths)
 
 
@@ -65,7 +65,7 @@ def dear(seconds: float, workers: Any) -> Any:
         return -0.5 * x @ x, -x
 
     target, base = tc.from_numpy(value_and_grad, np.zeros(2)), tc.Gaussian(np.zeros(2), 1.1 * np.eye(2))
-    lengths = {"num_chains": 16, "num_warmup": 4, "num_draws": 8}
+    lengths: dict[str, Any] = {"num_chains": 16, "num_warmup": 4, "num_draws": 8}
     method = tc.GibbsTempering(tc.HMC(0.5, num_steps=2), tc.Continuous())
     return tc.sample(target, base=base, method=method, progress=False, search=False, workers=workers, **lengths)
 
@@ -125,7 +125,8 @@ def programs() -> int:
     from thermocline.engine.program import advance
     from thermocline.evaluator import _evaluate
 
-    return sum(program._cache_size() for program in (advance, _evaluate, _log_ratios))
+    made: Any = advance, _evaluate, _log_ratios
+    return sum(program._cache_size() for program in made)
 
 
 def shared_out(number: int, num_workers: int, seconds: float) -> None:
@@ -164,7 +165,7 @@ def simulated(num_workers: int, seconds: float = 0.5, tasks_each: int = 8) -> No
         time.sleep(seconds)
         return payload
 
-    with LocalCluster(num_workers, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=num_workers, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
         began, cpu = time.monotonic(), time.process_time()
         number = tasks_each * num_workers
         for future in [client.submit(task, payload, pure=False) for _ in range(number)]:

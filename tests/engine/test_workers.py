@@ -62,7 +62,7 @@ def test_draws_do_not_depend_on_workers(monkeypatch):
     """One, two and four processes, and two of four killed; without any the same to rounding, then in law."""
     alone = both(1)
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 60}
-    with LocalCluster(2, **options) as cluster, Client(cluster) as four:
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as four:
         assert_the_same(both(four), alone)
         cluster.scale(4)
         four.wait_for_workers(4)

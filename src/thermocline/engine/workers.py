@@ -15,7 +15,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
-from multiprocessing import current_process
 from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -219,11 +218,6 @@ class Own(NamedTuple):
         from dask import config
         from distributed import Client, LocalCluster
 
-        if current_process().name != "MainProcess":
-            raise ThermoclineError(
-                "workers= was called in a process that is being started: workers read a script again, so that the "
-                'call must stand under `if __name__ == "__main__":`.'
-            )
         flags = f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREADS}".strip()
         settings = {
             "distributed.scheduler.allowed-failures": MOST_DEATHS,
@@ -233,8 +227,16 @@ class Own(NamedTuple):
             "n_workers": self.number, "threads_per_worker": 1, "processes": True, "memory_limit": 0,
             "dashboard_address": ":0", "silence_logs": 60,
         }  # fmt: skip
-        with config.set(settings), LocalCluster(**options) as cluster, Client(cluster) as client:
-            yield client
+        with config.set(settings):
+            try:
+                cluster = LocalCluster(**options)
+            except RuntimeError as error:  # so Dask and multiprocessing say it
+                raise ThermoclineError(
+                    f"{self.number} workers could not be started: each reads the script again, so that a call with "
+                    '`workers=` must stand under `if __name__ == "__main__":`.'
+                ) from error
+            with cluster, Client(cluster) as client:
+                yield client
 
 
 @contextmanager
