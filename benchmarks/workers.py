@@ -191,7 +191,7 @@ def main() -> None:
     print(f"{given.targets} targets, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     command = [sys.executable, "-m", "benchmarks.workers", "--none", "--targets", str(given.targets)]
     subprocess.run(command, check=True, env={**os.environ, **THREADS, "XLA_FLAGS": XLA_THREADS})
-    for number in (4, 25, 100):
+    for number in (4, 25):
         simulated(number)
     for number in given.workers:
         shared_out(given.targets, number, given.dear)
