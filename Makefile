@@ -16,7 +16,7 @@ help:
 	@echo "make finding    modes lost and work of the black box on generated targets, by family (long; resumes)"
 	@echo "make unseen     tc.sample on generated targets: right, wrong, lost, by family (long; resumes)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
-	@echo "make kills      20 random kill -9 and resume"
+	@echo "make kills      200 random kill -9 of runs with and without workers, and resume (long; KILLS=20 for fewer)"
 	@echo "make fuzz       10,000 wrong calls, each refused in a sentence or honest (resumes; CALLS=n)"
 	@echo "make damage     500 damaged checkpoints and saved runs; make interrupts: 50 Ctrl-C at random moments"
 	@echo "make soak       an hour of calls in one process: do memory, threads and files level off? (MINUTES=n)"
@@ -81,6 +81,7 @@ slow: $(VENV)/.dev
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow
+	$(RUN) -m studies.kills --kills $(or $(KILLS),200)
 
 fuzz: $(VENV)/.dev
 	$(RUN) -m studies.fuzz --calls $(or $(CALLS),10000)
@@ -101,6 +102,7 @@ bench: $(VENV)/.dev
 	$(RUN) -m benchmarks.leapfrog
 	$(RUN) benchmarks/first_estimate.py
 	$(RUN) benchmarks/memory.py
+	$(RUN) -m benchmarks.workers
 
 cost: $(VENV)/.dev
 	$(RUN) -m benchmarks.cost

@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 SLOW = (
-    *("arviz", "blackjax", "dask", "h5netcdf", "h5py", "IPython", "matplotlib", "numpyro", "optax", "pandas", "pymc"),
+    *("arviz", "blackjax", "dask", "distributed"),
+    *("h5netcdf", "h5py", "IPython", "matplotlib", "numpyro", "optax", "pandas", "pymc"),
     *("rich", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.spatial"),
     *("scipy.special", "scipy.stats", "typer", "xarray"),
 )

@@ -23,12 +23,14 @@ from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
 from thermocline.engine.plan import TARGET_ERROR, Lengths, checked_options, lengths_of
 from thermocline.engine.progress import Reporter, reporter_for, watched
+from thermocline.engine.workers import on_workers
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.methods import GibbsTempering, Method, check_method
 from thermocline.paths import Path
 from thermocline.records import Cost, Draws, Phases
 from thermocline.results import storage
 from thermocline.results.assemble import assemble, check_same_run, run_fingerprint
+from thermocline.results.kept import Searches
 from thermocline.results.many import ManyResults
 from thermocline.results.predictive import predictive
 from thermocline.results.result import Result
@@ -60,6 +62,7 @@ def sample(
     search: bool = True,
     precision: str = "float64",
     chunk_size: int | None = None,
+    workers: Any = None,
 ) -> Result:
     """Sample `target` through a path from a base, and estimate its log evidence.
 
@@ -69,7 +72,8 @@ def sample(
     `max_evaluations` of the density or `max_seconds` about half is for the search, and sampling ends before a doubling
     that would cost more than is left (a run that resumes counts anew). With `checkpoint`, a folder, the same call
     resumes a run that was cut off. `search=False` leaves out the table of modes, and so all checks of them.
-    `chunk_size` bounds the steps between looks at the progress and changes no draw.
+    `chunk_size` bounds the steps between looks at the progress and changes no draw. `workers`, a number of processes or
+    a client of dask.distributed, share out chains and batches of a dear density: the same draws for any number of them.
     """
     timer, chosen = Timer(), GibbsTempering() if method is None else method
     check_target(target)
@@ -77,12 +81,19 @@ def sample(
     lengths = lengths_of(chosen, num_chains, num_warmup, num_draws, target_error, is_sound)
     flags = {"search": search, "progress": progress}
     seed, lengths, chunk_size = checked_options(seed, lengths, target_error, chunk_size, **flags)
-    with Guarded(checkpoint), computing_in(precision), watched(reporter_for(progress)) as reporter:
+    with (
+        Guarded(checkpoint),
+        computing_in(precision),
+        on_workers(workers) as runner,
+        watched(reporter_for(progress)) as reporter,
+    ):
         target, chosen = cast((target, chosen), precision)
-        evaluate = checked_evaluator(target, precision, Budget.of(max_evaluations, max_seconds))
+        budget = Budget.of(max_evaluations, max_seconds)
+        evaluate = checked_evaluator(target, precision, budget, runner=runner)
         target = replace(target, known_modes=None)  # of the search alone
+        limits = {"max evaluations": max_evaluations, "max seconds": max_seconds}
         with timer.timing("base"):
-            fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter)
+            fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter, checkpoint, limits)
         lengths = lengths.within(evaluate.budget, evaluate.rate)
 
         def stored(paths: Paths) -> Checkpoint | None:
@@ -91,9 +102,8 @@ def sample(
             marks = run_fingerprint(paths, chosen, seed, num_chains, precision).marks()
             return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"})
 
-        explored = explore(
-            seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, checkpoint=stored, chunk_size=chunk_size
-        )
+        options: dict[str, Any] = {"runner": runner, "checkpoint": stored, "chunk_size": chunk_size}
+        explored = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, **options)
         modes, num_before, notes = None, evaluate.num_rows, fit.notes
         if search:
             reporter.phase("table of modes", None)
@@ -126,7 +136,12 @@ def _cut_short(result: Result, lengths: Lengths, max_evaluations: float | None, 
 
 @overload
 def extend(
-    result: ManyResults, target: None = None, *, num_draws: int | None = None, progress: bool = True
+    result: ManyResults,
+    target: None = None,
+    *,
+    num_draws: int | None = None,
+    progress: bool = True,
+    workers: Any = None,
 ) -> ManyResults: ...
 @overload
 def extend(
@@ -137,6 +152,7 @@ def extend(
     base: NormalisedDensity | None = None,
     method: Method | None = None,
     progress: bool = True,
+    workers: Any = None,
 ) -> Result: ...
 @suggesting
 def extend(
@@ -147,25 +163,28 @@ def extend(
     base: NormalisedDensity | None = None,
     method: Method | None = None,
     progress: bool = True,
+    workers: Any = None,
 ) -> Any:
     """Go on with a finished run: the same chains, `num_draws` more each (by default as many as there are).
 
     The draws are those that a longer run would have had. A loaded result whose base or method held the
     user's own functions needs them again, as `base=` and `method=`. The results of `sample_many` go on all together;
-    they know their target and data.
+    they know their target and data. `workers` are those of `sample`.
     """
     if not isinstance(result, Result | ManyResults):
         raise ThermoclineError(f"result is {brief(result)}; give what tc.sample or tc.sample_many returned.")
     if num_draws is not None and not (is_whole(num_draws) and num_draws >= 1):
         raise ThermoclineError(f"num_draws is {brief(num_draws)}; give a positive integer, or None for as many again.")
     if isinstance(result, ManyResults):
-        return extend_many(result, num_draws, progress)
+        return extend_many(result, num_draws, progress, workers)
     if target is None:
         raise ThermoclineError("a Result does not hold its target; pass it again: tc.extend(result, target).")
-    return _extended(result, target, num_draws, (method, base), progress)
+    return _extended(result, target, num_draws, (method, base), progress, workers)
 
 
-def _extended(result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool) -> Result:
+def _extended(
+    result: Result, target: Target, num_draws: int | None, again: tuple[Any, Any], progress: bool, workers: Any
+) -> Result:
     """The walk of `extend`, for one target."""
     check_target(target)
     before, info, timer = result.continuation, result.info, Timer()
@@ -182,15 +201,15 @@ def _extended(result: Result, target: Target, num_draws: int | None, again: tupl
         )
     num_chains, num_before = result.draws.log_ratio.shape
     seed, precision = info.seed, info.precision
-    with Guarded(), computing_in(precision), watched(reporter_for(progress)) as reporter:
+    with Guarded(), computing_in(precision), on_workers(workers) as runner, watched(reporter_for(progress)) as reporter:
         target, (chosen, normalised), tuning, states = cast((target, given, before.tuning, before.states), precision)
         path = Path(target, normalised, jnp.asarray(result.log_zeta, precision))
         check_same_run(info.fingerprint, run_fingerprint(Paths.of_one(path), chosen, seed, num_chains, precision))
         of_one = jax.tree.map(lambda leaf: leaf[None], (result.draws, to_numpy(tuning), states))
         whole = _as_batch(seed, path, before.num_steps, *of_one)
-        whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter)
+        whole = go_on(seed, chosen, whole, num_before if num_draws is None else num_draws, reporter, runner)
         explored = Exploration(path, whole.outcomes.one(0), result.base_draws, result.log_support)
-        modes, evaluate = result.mode_table, Evaluator(target, precision)
+        modes, evaluate = result.mode_table, Evaluator(target, precision, runner=runner)
         if modes is not None:
             reporter.phase("table of modes", None)
             with timer.timing("modes"):
@@ -209,11 +228,22 @@ def _as_batch(seed: int, path: Path, num_steps: int, draws: Draws, tuning: Any, 
     return Explorations(Paths.of_one(path), np.array([seed], np.uint32), outcomes, none, np.zeros((1, 2), int))
 
 
-def base_for(evaluate: Evaluator, base: Any, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
+def base_for(
+    evaluate: Evaluator,
+    base: Any,
+    seed: int,
+    target_error: float,
+    reporter: Reporter,
+    checkpoint: str | os.PathLike[str] | None = None,
+    limits: dict[str, Any] | None = None,
+) -> BaseFit:
     """The base that was given, or one that is looked for, in the evaluator's precision and checked."""
     target, precision = replace(evaluate.target, known_modes=None), evaluate.precision  # known modes are of the search
     if base is None:
-        fit = find_base(evaluate, seed, target_error, reporter)
+        decides = {"seed": seed, "precision": precision, "target error": target_error, **(limits or {})}
+        searches = Searches(checkpoint, evaluate.target, target.data, **decides)
+        (fit,) = searches.all(lambda _: iter([find_base(evaluate, seed, target_error, reporter)]), 1)
+        evaluate.count(int(fit.num_gradients) - evaluate.num_rows)  # of one that was kept, as if made now
     else:
         fit = resolve_base(target, base, seed, precision)
     fit = fit._replace(base=cast(fit.base, precision))

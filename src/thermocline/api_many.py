@@ -2,8 +2,9 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
@@ -21,17 +22,20 @@ from thermocline.engine.folder import Guarded
 from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
 from thermocline.engine.plan import TARGET_ERROR, Pace, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
-from thermocline.engine.progress import Reporter, reporter_for, watched
+from thermocline.engine.progress import Reporter, Silent, reporter_for, watched
+from thermocline.engine.workers import mapped, on_workers
 from thermocline.evaluator import Evaluator
 from thermocline.methods import GibbsTempering, Method, check_method, describe_method
 from thermocline.paths import Path
 from thermocline.results.assemble import run_fingerprint
+from thermocline.results.kept import Searches
 from thermocline.results.many import ManyResults
 from thermocline.results.runs import ManyRuns, Part, Runs, Settings, lean
 from thermocline.support.errors import ThermoclineError, ThermoclineWarning, brief
 from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
+from thermocline.support.runner import Runner, in_process
 from thermocline.target import Target, check_numbers, check_target, dimension
 
 GROUP_SIZE = 32  # targets a block, on a CPU; for any number of them the same, because width changes rounding
@@ -61,6 +65,7 @@ def sample_many(
     precision: str = "float64",
     chunk_size: int | None = None,
     group_size: int | None = None,
+    workers: Any = None,
 ) -> ManyResults:
     """Sample `target` given each datum of `data`, a PyTree whose leaves have a leading axis over targets.
 
@@ -73,6 +78,8 @@ def sample_many(
     others there are; another block size changes rounding. With `positions=False` the draws of the parameters are
     dropped once a target's checks are made, and only their weights kept, for the evidence. With `checkpoint`, a
     folder, draws go to its files and are read from there when asked for; the same call resumes a run that was cut off.
+    `workers`, a number of processes or a client of dask.distributed, share out the blocks (and the searches for bases):
+    the same draws for any number of them.
     """
     check_target(target)
     chosen = GibbsTempering() if method is None else method
@@ -84,7 +91,12 @@ def sample_many(
     seed, lengths, chunk_size = checked_options(seed, lengths, target_error, chunk_size, **flags)
     check_numbers(data, "data")
     number, size = num_targets(data), group_size_for(group_size)
-    with Guarded(checkpoint), computing_in(precision), watched(reporter_for(progress)) as reporter:
+    with (
+        Guarded(checkpoint),
+        computing_in(precision),
+        on_workers(workers) as runner,
+        watched(reporter_for(progress)) as reporter,
+    ):
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
@@ -96,7 +108,10 @@ def sample_many(
                 "their weights, draw less, or call sample_many on a part of the data at a time."
             )
         if base is None:
-            families = searched(target, data, seed, target_error or TARGET_ERROR, precision, reporter)
+            error = target_error or TARGET_ERROR
+            one = replace(target, data=at(data, 0))
+            searches = Searches(checkpoint, one, data, **{"seed": seed, "precision": precision, "target error": error})
+            families = searched(target, data, seed, error, precision, reporter, runner, searches)
         else:
             families = [Family(np.arange(number), paths_from(base, target, data, size, precision))]
         pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
@@ -104,7 +119,7 @@ def sample_many(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
         )
         marks = {"group size": str(size), "run length": f"{num_warmup}, {num_draws}, {target_error}"}
-        results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter)
+        results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter, runner)
     _warn_of_unusable(results)
     return results
 
@@ -124,20 +139,36 @@ class Family(NamedTuple):
 
 
 def searched(
-    target: Target, data: Any, seed: int, target_error: float, precision: str, reporter: Reporter
+    target: Target,
+    data: Any,
+    seed: int,
+    target_error: float,
+    precision: str,
+    reporter: Reporter,
+    runner: Runner,
+    searches: Searches,
 ) -> list[Family]:
     """A search for each target, and those targets together whose bases came out alike."""
-    fits: list[BaseFit] = []
-    for place, own in enumerate(seeds_of(seed, np.arange(len(jax.tree.leaves(data)[0])))):
-        one = cast(replace(target, data=at(data, place)), precision)
-        fit = find_base(Evaluator(one, precision), int(own), target_error, reporter)
-        fits.append(fit._replace(base=to_numpy(cast(fit.base, precision))))
+    seeds = seeds_of(seed, np.arange(len(jax.tree.leaves(data)[0])))
+    told = reporter if runner is in_process else Silent()
+
+    def find(places: Iterable[int]) -> Iterator[BaseFit]:
+        targets = ((cast(replace(target, data=at(data, place)), precision), seeds[place]) for place in places)
+        return runner(partial(_base_of_one, target_error, precision, told), targets)
+
+    fits = searches.all(find, len(seeds))
     families: list[Family] = []
     log_zeta: Any = np.array([fit.log_zeta for fit in fits], precision)
     for index, bases in alike([fit.base for fit in fits]):
         path = Path(stacked_target(target, at(data, index)), bases, log_zeta[index])
         families.append(Family(index, Paths(path), tuple(fits[place] for place in index)))
     return families
+
+
+def _base_of_one(target_error: float, precision: str, reporter: Reporter, one: tuple[Target, int]) -> BaseFit:
+    """What the search for the base of a target, with the seed of its own, comes to."""
+    fit = find_base(Evaluator(one[0], precision), int(one[1]), target_error, reporter)
+    return fit._replace(base=to_numpy(cast(fit.base, precision)))
 
 
 def run_families(
@@ -148,34 +179,49 @@ def run_families(
     checkpoint: str | os.PathLike[str] | None,
     marks: dict[str, str],
     reporter: Reporter,
+    runner: Runner,
 ) -> ManyResults:
     """Some blocks after others, so that no more than these hold what runs need while they go on."""
-    parts, checks = [], {}
 
-    def stored(paths: Paths) -> Checkpoint | None:
+    def stored(number: int, paths: Paths) -> Checkpoint | None:
         if checkpoint is None:
             return None
-        folder = FilePath(checkpoint) / f"targets-{len(parts):05d}"
+        folder = FilePath(checkpoint) / f"targets-{number:05d}"
         own = run_fingerprint(paths, settings.method, settings.seed, lengths.num_chains, settings.precision).marks()
         return Checkpoint(folder, own | marks, streams=True)
 
-    for family in families:
-        for own, rows in family.waves(pace.block_size):
-            seeds = seeds_of(settings.seed, family.targets[rows])
-            paths = family.paths.take(rows)
-            explored = explore_batch(settings.seed, seeds, paths, settings.method, lengths, pace, reporter, stored)
-            part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
-            if not settings.has_positions:  # they are dropped once the checks that need them are made
-                runs = Runs.of([part], settings._replace(has_positions=True))
-                usable = part.targets[runs.known.is_usable[part.targets]].tolist()
-                checks |= {target: runs.result(target, is_for_checks=True).checks for target in usable}
-                part = lean(part)
-            parts.append(part)
+    def walked(wave: tuple[int, Family, np.ndarray, np.ndarray]) -> tuple[Part, dict[int, tuple[Check, ...]]]:
+        number, family, own, rows = wave
+        seeds, paths = seeds_of(settings.seed, family.targets[rows]), family.paths.take(rows)
+        given = settings.method, lengths, pace, reporter if runner is in_process else Silent(), partial(stored, number)
+        explored = explore_batch(settings.seed, seeds, paths, *given, runner=runner)
+        part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
+        if settings.has_positions:
+            return part, {}
+        runs = Runs.of([part], settings._replace(has_positions=True))  # dropped once checks that need them are made
+        usable = part.targets[runs.known.is_usable[part.targets]].tolist()
+        return lean(part), {target: runs.result(target, is_for_checks=True).checks for target in usable}
+
+    waves = [(family, *rows) for family in families for rows in family.waves(pace.block_size)]
+    parts, checks = [], {}
+    for part, found in reported(runner, walked, [(i, *wave) for i, wave in enumerate(waves)], reporter):
+        parts.append(part)
+        checks |= found
     runs = Runs.of(parts, settings)
     return ManyResults(runs, np.arange(len(runs.places)), checks | unusable(runs))
 
 
-def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> ManyResults:
+def reported(runner: Runner, walked: Callable[[Any], Any], waves: list[Any], reporter: Reporter) -> Iterator[Any]:
+    """Walks of waves; those that workers share are reported as a whole, as several are under way at a time."""
+    if runner is not in_process:
+        reporter.phase(f"sampling on workers, {BLOCKS_AT_ONCE} blocks each", len(waves))
+    for found in mapped(runner, walked, waves, BLOCKS_AT_ONCE):
+        yield found
+        if runner is not in_process:
+            reporter.advance(1, 0)
+
+
+def extend_many(results: ManyResults, num_draws: int | None, progress: bool, workers: Any) -> ManyResults:
     """Go on with all targets of a call: the same chains, `num_draws` more each (by default as many as most have)."""
     runs = results.runs
     if not isinstance(runs, Runs):
@@ -183,13 +229,22 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool) -> 
             "loaded results do not hold their targets and cannot go on together; tc.extend(results[i], target) each, "
             "or extend in the session that made them."
         )
-    settings, parts = runs.settings, []
+    settings = runs.settings
     num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
-    with Guarded(), computing_in(settings.precision), watched(reporter_for(progress)) as reporter:
-        for part in runs.parts:
-            explored = go_on(settings.seed, settings.method, part.explored, num_more, reporter)
+    with (
+        Guarded(),
+        computing_in(settings.precision),
+        on_workers(workers) as runner,
+        watched(reporter_for(progress)) as reporter,
+    ):
+
+        def walked(part: Part) -> Part:
+            told = reporter if runner is in_process else Silent()
+            explored = go_on(settings.seed, settings.method, part.explored, num_more, told, runner)
             part = part._replace(explored=explored)
-            parts.append(part if settings.has_positions else lean(part))
+            return part if settings.has_positions else lean(part)
+
+        parts = list(reported(runner, walked, runs.parts, reporter))
     runs = Runs.of(parts, settings)
     return ManyResults(runs, results.index, unusable(runs))
 

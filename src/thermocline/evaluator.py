@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +18,8 @@ from thermocline.support.interrupts import check
 from thermocline.support.options import check_seed
 from thermocline.support.precision import cast, computing_in
 from thermocline.support.programs import jit_by
+from thermocline.support.pytree import pytree
+from thermocline.support.runner import Runner, in_process
 from thermocline.target import Target, check_shapes, check_target, data_of, describe, named_leaves, not_finite
 
 WIDTHS = (16, 256)  # rows of the two sizes in which the one program is compiled
@@ -39,17 +41,25 @@ class Evaluator:
     All that is not the chains' own loop asks here: any number of rows at any time, without compiling anew. Rows are
     padded to the next of two sizes and looped over in Python; a second target of the same function and shapes shares
     the programs. A host target is called as it is. What is NaN or +inf comes back as -inf, and `trouble` remembers it.
-    A call that the `budget` cannot pay for raises `BudgetSpentError`.
+    A call that the `budget` cannot pay for raises `BudgetSpentError`. What is more than one size holds goes to the
+    `runner`.
     """
 
-    def __init__(self, target: Target, precision: str = "float64", budget: Budget | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        precision: str = "float64",
+        budget: Budget | None = None,
+        runner: Runner = in_process,
+    ) -> None:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
             self.widths = WIDE_WIDTHS if target.host is None and largest_array(self.target) > WIDE else WIDTHS
+        self.bare = replace(self.target, prior=None, known_modes=None)  # what rows need
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
         self.trouble, self.budget = Trouble(), Budget() if budget is None else budget
-        self.rate = np.inf  # rows a second, of the last call
+        self.rate, self.runner = np.inf, runner  # rows a second, of the last call
 
     @property
     def dimension(self) -> int:
@@ -117,7 +127,13 @@ class Evaluator:
         self.budget.check(len(rows), self.rate)
         self.count(len(rows))
         assert self.target.host is not None
-        values, gradients = self.target.host(np.asarray(rows, float), self.target.data)
+        rows = np.asarray(rows, float)
+        if self.runner is in_process:
+            values, gradients = self.target.host(rows, self.target.data)
+        else:
+            parts = np.split(rows, range(self.widths[0], len(rows), self.widths[0]))
+            found = self._run(_OnHost(self.bare), parts)
+            values, gradients = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return np.asarray(values, self.precision), np.asarray(gradients, self.precision)
 
     def _compiled(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,25 +141,54 @@ class Evaluator:
         with computing_in(self.precision):
             parts = _parts(len(rows), self.widths)
             self.budget.check(sum(_width(part, self.widths) for part in parts), self.rate)
-            program = partial(_evaluate, self.target.log_density, self.target.initial_position, self.target.data)
-            started = [(part, program(_padded(rows[part], self.widths))) for part in parts]  # they run side by side
-            for part, (some_values, some_gradients) in started:
+            started = self._run(_Compiled(self.bare), [_padded(rows[part], self.widths) for part in parts])
+            for part, (some_values, some_gradients) in zip(parts, started, strict=True):
                 self.count(len(some_values))
                 number = part.stop - part.start
                 values[part] = np.asarray(some_values)[:number]
                 gradients[part] = np.asarray(some_gradients)[:number]
         return values, gradients
 
+    def _run(self, function: Callable[[Any], Any], parts: list[np.ndarray]) -> list[Any]:
+        """All are started before the first is waited for; a single one gains nothing elsewhere."""
+        return list(self.runner(function, parts) if len(parts) > 1 else map(function, parts))
+
+
+@pytree
+class _Compiled:
+    """The target on as many rows as its program takes."""
+
+    target: Target
+
+    def __call__(self, rows: np.ndarray) -> tuple[jax.Array, jax.Array]:
+        target = self.target
+        return _evaluate(target.log_density, target.initial_position, target.data, rows)
+
+
+@pytree
+class _OnHost:
+    """A host target on some rows."""
+
+    target: Target
+
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        assert self.target.host is not None
+        return self.target.host(rows, self.target.data)
+
 
 def checked_evaluator(
-    target: Target, precision: str = "float64", budget: Budget | None = None, seed: int = 0
+    target: Target,
+    precision: str = "float64",
+    budget: Budget | None = None,
+    seed: int = 0,
+    runner: Runner = in_process,
 ) -> Evaluator:
     """The target in `precision` on rows; an error with the reason if it cannot be sampled from where it starts."""
     check_target(target)
     check_seed(seed)
     with computing_in(precision):
         check_shapes(cast(target, precision))
-    evaluate = Evaluator(target, precision, budget)
+    evaluate = Evaluator(target, precision, budget, runner)
     value, gradient = evaluate(evaluate.initial_position[None])
     start = evaluate.unravel(evaluate.initial_position)
     if not np.isfinite(value[0]):

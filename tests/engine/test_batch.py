@@ -19,10 +19,10 @@ from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch
 from thermocline.engine.given import paths_from
 from thermocline.engine.plan import Pace, lengths_of
-from thermocline.engine.program import in_process
 from thermocline.engine.progress import Silent
 from thermocline.records import Draws
 from thermocline.support.precision import computing_in, to_numpy
+from thermocline.support.runner import in_process
 
 BETAS = tc.sigmoidal_betas(6)
 SIZED = {

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from studies.kills import study
 from tests.engine.test_loop import NUM_DRAWS, NUM_WARMUP, assert_same, job, kill_after, steps_done
 
 
@@ -14,3 +15,11 @@ def test_twenty_kills_lose_nothing(tmp_path):
     for num_steps in sorted(generator.sample(range(2, last), 20)):
         kill_after(folder, max(num_steps, steps_done(folder) + 2), generator.uniform(0, 0.01), cache)
     assert_same(job(folder), job())
+
+
+@pytest.mark.slow
+def test_kills_at_any_moment_lose_nothing():
+    """The search and its pilots too; with and without workers. `make kills` does many more."""
+    for tally in study(6, [("sample", 0), ("sample_many", 2)], seed=1):
+        assert tally.kills >= 1
+        assert (tally.differing, tally.left) == (0, 0)

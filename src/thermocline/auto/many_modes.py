@@ -1,5 +1,6 @@
 """A base for a target of more modes than one can list: Gaussians of one covariance about all that hops find."""
 
+
 import numpy as np
 
 from thermocline.auto.design import first_mixture
@@ -38,8 +39,8 @@ def fit_many_modes(
         base = optima.base(like)
         pool, _ = pool.drawn(generator, evaluate, base, NUM_DRAWS)
         start = seed, evaluate.target, cast(base, evaluate.precision), pool.log_evidence
-        part = Part(f"pilot {number + 1}", reporter)
-        explored = explore(*start, GibbsTempering(), LENGTHS, part, number=number + 1)
+        part, options = Part(f"pilot {number + 1}", reporter), {"runner": evaluate.runner, "number": number + 1}
+        explored = explore(*start, GibbsTempering(), LENGTHS, part, **options)
         pool = join_chains(pool, explored)
         share_new, optima = optima.joined_by(maximise(evaluate, resampled(explored, seed, NUM_ASCENTS), confirms=False))
         evaluate.count(explored.outcome.num_gradients)

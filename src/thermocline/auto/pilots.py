@@ -1,5 +1,7 @@
 """Pilots: short tempered runs, where draws of a mixture do not suffice; what they find joins the pool."""
 
+from typing import Any
+
 import numpy as np
 
 from thermocline.auto.design import FIRST_DEGREES, Designer
@@ -28,11 +30,9 @@ def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> Non
     evaluate, design = designer.evaluate, designer.best
     evaluate.budget.check(LENGTHS.num_chains * (WARMUP + LENGTHS.num_draws), evaluate.rate)
     base = cast(design.mixture.base(evaluate.target.initial_position, room=ROOM), evaluate.precision)
-    method = GibbsTempering()
-    explored = explore(
-        *(seed, evaluate.target, base, design.log_evidence, method, LENGTHS, Part(f"pilot {number}", reporter)),
-        number=number,
-    )
+    start = seed, evaluate.target, base, design.log_evidence
+    options: dict[str, Any] = {"runner": evaluate.runner, "number": number}
+    explored = explore(*start, GibbsTempering(), LENGTHS, Part(f"pilot {number}", reporter), **options)
     reporter.phase("fitting the base", None)
     designer.pool = join_chains(designer.pool, explored)
     evaluate.count(explored.outcome.num_gradients)

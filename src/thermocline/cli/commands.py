@@ -130,6 +130,10 @@ def run(
     num_chains: Annotated[
         int | None, typer.Option(help="Chains, all advanced together; 16, or 4 a target with --data.")
     ] = None,
+    workers: Annotated[int | None, typer.Option(help="Share the work out to so many processes, by Dask.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Or to the workers of this Dask scheduler: tcp://host:8786.")
+    ] = None,
     progress: Progress = True,
     as_json: AsJson = False,
 ) -> Any:
@@ -143,6 +147,7 @@ def run(
     options |= {} if num_chains is None else {"num_chains": num_chains}
     limits = {"max_seconds": max_seconds, "max_evaluations": max_evaluations}
     options |= {name: limit for name, limit in limits.items() if limit is not None}
+    options |= {"workers": workers if scheduler is None else scheduler}
     fit = None if base == "auto" else chosen("fit", base, FITS)
     writable(out, report)
     result = sampled(*target_of(model, data), fit, options)

@@ -76,17 +76,39 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.folder / STATE} is not a thermocline checkpoint; remove the folder."
             ) from error
+        self._check_ours(fingerprint)
+        leaves, structure = jax.tree.flatten(like)
+        restored = [_restore(stored.get(f"leaf_{i}"), leaf, self.folder) for i, leaf in enumerate(leaves)]
+        state = jax.tree.unflatten(structure, restored)
+        coming = Round(phase, number, step - offset, length, np.asarray(state.is_active), is_last)
+        return coming, offset, state, self._chunks(step, num_draws, num_blocks)
+
+    def put(self, name: str, description: Any, arrays: dict[str, np.ndarray]) -> None:
+        """Keep what a run found before its first step: JSON, and the arrays that it names."""
+        header = json.dumps({"description": description, "fingerprint": self.fingerprint})
+        _write(self.folder / f"{name}.npz", {"header": np.array(header), **arrays})
+
+    def get(self, name: str) -> tuple[Any, dict[str, np.ndarray]] | None:
+        """What was put there, or None."""
+        path = self.folder / f"{name}.npz"
+        if not path.exists():
+            return None
+        stored = _read(path)
+        try:
+            header = json.loads(str(stored.pop("header")))
+            description, fingerprint = header["description"], dict(header["fingerprint"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} is not of a thermocline checkpoint; remove the folder.") from error
+        self._check_ours(fingerprint)
+        return description, stored
+
+    def _check_ours(self, fingerprint: dict[str, str]) -> None:
         differing = [name for name, value in self.fingerprint.items() if fingerprint.get(name) != value]
         if differing:
             raise CheckpointError(
                 f"the checkpoint in {self.folder} belongs to another run: {', '.join(differing)} differ"
                 f"{'s' if len(differing) == 1 else ''}. Resume with the same call, or choose an empty folder."
             )
-        leaves, structure = jax.tree.flatten(like)
-        restored = [_restore(stored.get(f"leaf_{i}"), leaf, self.folder) for i, leaf in enumerate(leaves)]
-        state = jax.tree.unflatten(structure, restored)
-        coming = Round(phase, number, step - offset, length, np.asarray(state.is_active), is_last)
-        return coming, offset, state, self._chunks(step, num_draws, num_blocks)
 
     def _chunks(self, last_step: int, num_draws: int, num_blocks: int) -> list[list[Chunk]]:
         """Chunks that began before `last_step`; later ones were written by a run that was cut off."""

@@ -85,9 +85,9 @@ def _joined(parts: list[tuple[np.ndarray, ...]], row: int) -> tuple[np.ndarray, 
     return tuple(map(np.ascontiguousarray, whole))
 
 
-def by_chain(buffer: Draws, count: int) -> Draws:
-    """The first `count` rows of a buffer (row, target, chain), as NumPy with leading axes (target, chain, draw)."""
-    return Draws(*(np.moveaxis(np.array(np.asarray(leaf)[:count]), 0, 2) for leaf in buffer))
+def by_chain(rows: Draws) -> Draws:
+    """Draws (row, target, chain), as arrays of their own with leading axes (target, chain, draw)."""
+    return Draws(*(np.moveaxis(np.array(leaf), 0, 2) for leaf in rows))
 
 
 def no_draws(like: Draws, num_targets: int, num_kept: int) -> Draws:

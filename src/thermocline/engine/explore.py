@@ -1,6 +1,7 @@
 """One exploration of a path: base draws, first tuning, chains, the run; what pilots and `sample` share."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +22,7 @@ from thermocline.engine.prepare import (
     moments_of,
     prepare,
 )
-from thermocline.engine.program import Runner, first_tuning, in_process, tuned
+from thermocline.engine.program import first_tuning, tuned
 from thermocline.engine.progress import Reporter
 from thermocline.estimators.chains import systematic_resample
 from thermocline.estimators.two_state_answers import log_evidence_of
@@ -30,6 +31,7 @@ from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, visits_base
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Draws, Estimate
+from thermocline.support.runner import Runner, in_process
 from thermocline.target import Target
 
 MOST_REHEARSALS, REHEARSAL = 4, 0.25  # of a method that sets its size by them, and the length of each in its warm-up
@@ -71,6 +73,7 @@ def explore(
     lengths: Lengths,
     reporter: Reporter,
     *,
+    runner: Runner = in_process,
     number: int = 0,
     checkpoint: Callable[[Paths], Checkpoint | None] = lambda paths: None,
     chunk_size: int | None = None,
@@ -80,10 +83,11 @@ def explore(
     Runs of one seed that have other numbers, as pilots do, share no random numbers.
     """
     log_zeta_there: Any = np.asarray(log_zeta if np.isfinite(log_zeta) else np.nan, jnp.result_type(float))
-    paths = Paths.of_one(Path(target, base, log_zeta_there))
+    paths = Paths.of_one(Path(replace(target, prior=None), base, log_zeta_there))  # which the search alone needs
     pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
     seeds = np.array([seed], np.uint32)
-    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint, number=number)
+    options: dict[str, Any] = {"runner": runner, "number": number}
+    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint, **options)
     base_draws = BaseDraws(explored.positions[0], explored.log_ratio[0], *moments_of(base))
     return Exploration(explored.paths.path, explored.outcomes.one(0), base_draws, log_support(explored.support[0]))
 
@@ -107,8 +111,8 @@ def explore_batch(
     """
     blocks = Blocks(len(paths), pace.block_size)
     streams = streams_of(seeds, number * RUNS_AN_EXPLORATION)
-    prepared = prepare(streams, paths, blocks, lengths.num_chains)
-    lengths = lengths.suited(prepared.log_ratio)
+    prepared = prepare(streams, paths, blocks, lengths.num_chains, runner)
+    lengths = lengths.suited(prepared.log_ratio if paths.is_single else None)
     assert lengths.num_warmup is not None
     walk = Walk(seed, streams, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
     num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
@@ -124,9 +128,9 @@ def explore_batch(
         tuning = tuned(method, before[-1].tuning)
         if tuning is before[-1].tuning:
             break
-    support = supported(streams, prepared, tuning, blocks)
+    support = supported(streams, prepared, tuning, blocks, runner)
     if paths.is_single and lengths.target_error is not None:
-        prepared = bought(streams, prepared, lengths.target_error)
+        prepared = bought(streams, prepared, lengths.target_error, runner)
         walk = walk._replace(prepared=prepared)
     outcomes = walk.sample(method, tuning, num_warmup, support)
     for learning in before:
@@ -135,10 +139,12 @@ def explore_batch(
     return Explorations(paths, seeds, outcomes, prepared.num_bad, support, *of_base)
 
 
-def supported(streams: np.ndarray, prepared: Prepared, tuning: Tuning, blocks: Blocks) -> np.ndarray:
+def supported(
+    streams: np.ndarray, prepared: Prepared, tuning: Tuning, blocks: Blocks, runner: Runner = in_process
+) -> np.ndarray:
     """How many base draws fell on each target's support and of how many: all, where temperatures include the base."""
     if not visits_base(at(tuning, 0)):
-        return count_support(streams, prepared, blocks)
+        return count_support(streams, prepared, blocks, runner)
     num_inside = np.where(prepared.is_usable, NUM_BASE_DRAWS, prepared.num_inside)
     return np.stack([num_inside, np.full(len(num_inside), NUM_BASE_DRAWS)], axis=1)
 
@@ -215,7 +221,9 @@ def streams_of(seeds: np.ndarray, number: int = 0) -> np.ndarray:
     return np.stack([seeds, np.full(len(seeds), number)], axis=1).astype(np.uint32)
 
 
-def go_on(seed: int, method: Method, explored: Explorations, num_draws: int, reporter: Reporter) -> Explorations:
+def go_on(
+    seed: int, method: Method, explored: Explorations, num_draws: int, reporter: Reporter, runner: Runner
+) -> Explorations:
     """The same with so many more draws a chain: those that a longer run would have had."""
     before = explored.outcomes
     number, num_chains = jax.tree.leaves(before.states)[0].shape[:2]
@@ -223,7 +231,7 @@ def go_on(seed: int, method: Method, explored: Explorations, num_draws: int, rep
     chains, nowhere = np.arange(num_chains, dtype=np.uint32), np.zeros((number, num_chains, dimension))
     batch = Batch(explored.paths, before.tuning, streams_of(explored.seeds), chains, nowhere, before.states)
     shared, plan = np.array([seed, 0], np.uint32), MorePlan(before.num_steps, num_draws)
-    after = run(shared, method, batch, plan, Pace(before.drawn.blocks.size), in_process, None, reporter)
+    after = run(shared, method, batch, plan, Pace(before.drawn.blocks.size), runner, None, reporter)
     outcomes = after._replace(
         drawn=before.drawn.followed_by(after.drawn),
         num_steps=before.num_steps + num_draws,

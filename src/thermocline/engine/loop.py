@@ -14,12 +14,13 @@ from thermocline.engine.batch import Batch, Blocks, at, joined, where_active
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.drawn import Chunk, Drawn, by_chain, keep, no_draws, running_answer
 from thermocline.engine.plan import PHASES, SAMPLING, SHOWN, Pace, Plan, Round
-from thermocline.engine.program import BEFORE_ALL, Runner, adapt, advance, mesh_of, placed, waiting
+from thermocline.engine.program import BEFORE_ALL, Steps, adapt, mesh_of, placed, waiting
 from thermocline.engine.progress import Reporter
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning
 from thermocline.records import Draws, Phases
 from thermocline.support.interrupts import check
+from thermocline.support.runner import Runner, in_process
 
 SECONDS_A_CHUNK = 0.5
 BUFFER_BYTES = 64e6
@@ -118,18 +119,17 @@ class Work:
         self.capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
         self.chunk_size, self.steps = pace.chunk_size, min(pace.chunk_size or 4, self.capacity)
         self.mesh, self.timer = mesh_of(self.parts[0]), Timer()
-        self.program = partial(advance, shared, method, capacity=self.capacity, mesh=self.mesh)
+        self.program = partial(Steps, shared, method, capacity=self.capacity)
         has_begun = batch.states is not None
         states = [part.states if has_begun else waiting(method, part) for part in self.parts]
         states = [placed(some, self.mesh) for some in states]
         reporter.phase("compiling", None)
         with self.timer.timing("compile"):
-            begun = lambda block: self.program(block, 0 if has_begun else BEFORE_ALL, 0)  # noqa: E731
+            begin = self.program(0 if has_begun else BEFORE_ALL, 0)
             tasks = [self._block(block, batch.tuning, states) for block in range(len(self.blocks))]
-            first, *others = runner(begun, tasks[:1] if has_begun else tasks)
-            _, buffer = jax.block_until_ready(first)
-            states = states if has_begun else [some for some, _ in (first, *others)]
-        kept = no_draws(by_chain(buffer, 0), len(batch), pace.num_kept)
+            begun = list(runner(begin, tasks[:1] if has_begun else tasks))
+            states = states if has_begun else [stepped.states for stepped in begun]
+        kept = no_draws(by_chain(begun[0].draws), len(batch), pace.num_kept)
         none = np.zeros(len(batch), np.int64)
         self.first = RunState(batch.tuning, states, kept, none, none == 0)
 
@@ -146,14 +146,14 @@ class Work:
         """
         with self.timer.timing(PHASES[coming.phase]):
             count = min(self.steps, coming.length - offset)
-            state, chunks, gradients = self.take_steps(coming, offset, count, state)
+            state, chunks, gradients, seconds = self.take_steps(coming, offset, count, state)
             for block, chunk in chunks.items():
                 kept = chunk if store is None else store.kept(coming.first_step + offset, block, chunk)
                 drawn.chunks[block].append(kept)
             if store is not None:
                 store.store(coming, offset + count, state, drawn.num_chunked)
         if self.chunk_size is None:
-            wanted = count * SECONDS_A_CHUNK / max(self.timer.last, 1e-6)
+            wanted = count * SECONDS_A_CHUNK / max(seconds, 1e-6)
             self.steps = int(np.clip(wanted, 1, min(4 * count, self.capacity)))
         self.reporter.advance(count, gradients)
         return state, offset + count
@@ -166,15 +166,19 @@ class Work:
 
     def take_steps(
         self, coming: Round, offset: int, count: int, state: RunState
-    ) -> tuple[RunState, dict[int, Chunk], int]:
-        """`count` steps further, of blocks that do not rest; a warm-up round keeps a share of its draws for `adapt`."""
-        active, chunks, total = self.blocks.active(coming.is_active), {}, 0
+    ) -> tuple[RunState, dict[int, Chunk], int, float]:
+        """`count` steps further, of blocks that do not rest; a warm-up round keeps a share of its draws for `adapt`.
+
+        The seconds are of all blocks, one after another; of the slowest where they are computed side by side.
+        """
+        active, chunks, total, seconds = self.blocks.active(coming.is_active), {}, 0, []
         states, gradients = list(state.states), state.warmup_gradients.copy()
         tasks = [self._block(block, state.tuning, state.states) for block in active]
-        steps = lambda block: self.program(block, coming.first_step + offset, count)  # noqa: E731
-        for block, (after, buffer) in zip(active, self.runner(steps, tasks), strict=True):
+        steps = self.program(coming.first_step + offset, count)
+        for block, (after, drawn, spent_here) in zip(active, self.runner(steps, tasks), strict=True):
             rows = self.blocks.rows(block)
-            is_active, draws = coming.is_active[rows], by_chain(buffer, count)
+            is_active, draws = coming.is_active[rows], by_chain(drawn)
+            seconds.append(spent_here)
             chosen = where_active(is_active, after, states[block])
             states[block] = after if chosen is after else placed(chosen, self.mesh)
             spent = draws.num_gradients.sum(axis=(1, 2))
@@ -184,7 +188,8 @@ class Work:
             else:
                 keep(state.kept, rows, draws, offset, coming.length)
                 gradients[rows] += is_active * spent
-        return state._replace(states=states, warmup_gradients=gradients), chunks, total
+        state = state._replace(states=states, warmup_gradients=gradients)
+        return state, chunks, total, sum(seconds) if self.runner is in_process else max(seconds)
 
 
 class Timer:

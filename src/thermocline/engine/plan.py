@@ -174,13 +174,15 @@ class Lengths(NamedTuple):
     target_error: float | None = None  # of log Z, by which sampling may end early
     is_accurate: "Callable[[Look], bool] | None" = None
 
-    def suited(self, log_ratio: np.ndarray) -> "Lengths":
+    def suited(self, log_ratio: np.ndarray | None) -> "Lengths":
         """With a warm-up and first draws that are the fewer the more of the base's own draws count.
 
         Metric and law are known then. Draws only where the weights of these have a variance, and a rule asks for more.
+        Of many targets none may depend on its company: they take all.
         """
-        suited = int(np.clip(STEPS_A_DRAW / max(kish_share(log_ratio), 1e-12), FEWEST_STEPS, MOST_STEPS))
-        is_known = self.is_free and pareto_k(log_ratio) < FINITE_VARIANCE
+        share = 0.0 if log_ratio is None else kish_share(log_ratio)
+        suited = int(np.clip(STEPS_A_DRAW / max(share, 1e-12), FEWEST_STEPS, MOST_STEPS))
+        is_known = log_ratio is not None and self.is_free and pareto_k(log_ratio) < FINITE_VARIANCE
         return self._replace(
             num_draws=min(suited, self.num_draws) if is_known else self.num_draws,
             num_warmup=suited if self.num_warmup is None else self.num_warmup,

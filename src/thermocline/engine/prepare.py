@@ -1,5 +1,6 @@
 """From a path to what its chains start from: fresh draws of the base, and what they say."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from thermocline.records import BaseDraws, Estimate
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.precision import to_numpy
 from thermocline.support.programs import jit_by
+from thermocline.support.runner import Runner, in_process
 from thermocline.target import describe
 
 NUM_BASE_DRAWS = 4096
@@ -47,24 +49,29 @@ class Prepared(NamedTuple):
         return (self.num_bad == 0) & (self.num_inside > 0)
 
 
-def prepare(streams: np.ndarray, paths: Paths, blocks: Blocks, num_chains: int) -> Prepared:
+def prepare(streams: np.ndarray, paths: Paths, blocks: Blocks, num_chains: int, runner: Runner) -> Prepared:
     """Fresh draws of every base, and what they say.
 
     A block at a time, because width changes rounding, and to hold the draws of one block only.
     """
-    parts = [_prepare_block(streams[rows], paths.take(rows), num_chains) for rows in blocks.all_rows()]
-    if len(parts) == 1:
-        return parts[0]
-    log_zeta = np.concatenate([part.paths.path.log_zeta for part in parts])
-    return Prepared(paths.with_log_zeta(log_zeta), *joined([part[1:] for part in parts]))
+    if paths.is_single:
+        log_zeta, *known = _prepared_block(num_chains, (streams, paths), runner)
+    else:
+        parts = [(streams[rows], paths.take(rows)) for rows in blocks.all_rows()]
+        log_zeta, *known = joined(list(runner(partial(_prepared_block, num_chains), parts)))
+    return Prepared(paths.with_log_zeta(log_zeta), *known)
 
 
-def _prepare_block(streams: np.ndarray, paths: Paths, num_chains: int) -> Prepared:
-    """Where log zeta is NaN, that of importance sampling from the base is used: it need not be good."""
+def _prepared_block(num_chains: int, block: tuple[np.ndarray, Paths], runner: Runner = in_process) -> tuple[Any, ...]:
+    """Log zeta and what else is prepared.
+
+    Where log zeta is NaN, that of importance sampling from the base is used: it need not be good.
+    """
+    streams, paths = block
     log_zeta = np.array(np.broadcast_to(paths.path.log_zeta, len(paths)))
     is_known = np.isfinite(log_zeta)
     paths = paths.with_log_zeta(np.where(is_known, log_zeta, np.zeros_like(log_zeta)))
-    positions, log_ratio = draw_bases(streams, paths, NUM_BASE_DRAWS)
+    positions, log_ratio = draw_bases(streams, paths, NUM_BASE_DRAWS, runner=runner)
     num_bad = np.sum(np.isnan(log_ratio) | np.isposinf(log_ratio), axis=1)
     if paths.is_single:
         check_log_ratio(paths.path, positions[0], log_ratio[0])
@@ -77,10 +84,12 @@ def _prepare_block(streams: np.ndarray, paths: Paths, num_chains: int) -> Prepar
     metric = stacked([metric_of(initial_scale(*each), centres_of(*each)) for each in known])
     chosen = np.stack([starts(*of_target, num_chains) for of_target in zip(positions, log_ratio, strict=True)])
     kept = positions if paths.is_single else None
-    return Prepared(paths.with_log_zeta(log_zeta), metric, log_ratio, chosen, num_bad, kept)
+    return log_zeta, metric, log_ratio, chosen, num_bad, kept
 
 
-def draw_bases(streams: np.ndarray, paths: Paths, number: int, kind: int = FIRST) -> tuple[np.ndarray, np.ndarray]:
+def draw_bases(
+    streams: np.ndarray, paths: Paths, number: int, kind: int = FIRST, runner: Runner = in_process
+) -> tuple[np.ndarray, np.ndarray]:
     """Exact draws of each base, (target, draw, coordinate), and r at each; (seed, stream) of a target decide them.
 
     A single target is asked through the evaluator, whose program there is anyway.
@@ -95,12 +104,12 @@ def draw_bases(streams: np.ndarray, paths: Paths, number: int, kind: int = FIRST
     )
     if not paths.is_single:
         return positions, np.asarray(_log_ratios(paths, positions))
-    return positions, log_ratio_at(paths.path, positions[0])[None]
+    return positions, log_ratio_at(paths.path, positions[0], runner)[None]
 
 
-def log_ratio_at(path: Path, rows: np.ndarray) -> np.ndarray:
+def log_ratio_at(path: Path, rows: np.ndarray, runner: Runner = in_process) -> np.ndarray:
     """R at ravelled positions of a single target, one a row."""
-    log_target = Evaluator(path.target, str(rows.dtype)).unchecked(rows)[0]
+    log_target = Evaluator(path.target, str(rows.dtype), runner=runner).unchecked(rows)[0]
     log_base = log_densities(to_numpy(path.base), rows, path.target.initial_position)
     with np.errstate(invalid="ignore"):
         return log_target - float(path.log_zeta) - log_base
@@ -111,7 +120,7 @@ def _log_ratios(paths: Paths, positions: jax.Array) -> jax.Array:
     return paths.map(lambda path, own: jax.vmap(path.log_ratio)(own), positions)
 
 
-def bought(streams: np.ndarray, prepared: Prepared, target_error: float) -> Prepared:
+def bought(streams: np.ndarray, prepared: Prepared, target_error: float, runner: Runner) -> Prepared:
     """With as many draws of a single target's base as would reach half the wanted error by themselves.
 
     Only where their weights have a variance: else more of them say little. Whether chains agree is asked later.
@@ -122,7 +131,7 @@ def bought(streams: np.ndarray, prepared: Prepared, target_error: float) -> Prep
     if number <= 0 or not pareto_k(log_ratio) < FINITE_VARIANCE:
         return prepared
     assert prepared.positions is not None, "a single target's are kept"
-    positions, more = draw_bases(streams, prepared.paths, number, BOUGHT)
+    positions, more = draw_bases(streams, prepared.paths, number, BOUGHT, runner)
     more = np.where(np.isfinite(more), more, -np.inf)
     return prepared._replace(
         positions=np.concatenate([prepared.positions, positions], axis=1),
@@ -142,15 +151,23 @@ def moments_of(base: Any) -> tuple[Any, Any]:
     return (None, None) if getattr(base, "moments", None) is None else to_numpy(to_numpy(base).moments())
 
 
-def count_support(streams: np.ndarray, prepared: Prepared, blocks: Blocks) -> np.ndarray:
+def count_support(streams: np.ndarray, prepared: Prepared, blocks: Blocks, runner: Runner) -> np.ndarray:
     """How many base draws fell on each target's support and of how many; many more where some did not."""
     num_inside, paths = prepared.num_inside, prepared.paths
     is_partial = prepared.is_usable & (num_inside < NUM_BASE_DRAWS)
-    for rows in blocks.all_rows():
-        for part in range(NUM_SUPPORT_DRAWS // NUM_BASE_DRAWS if is_partial[rows].any() else 0):
-            log_ratio = draw_bases(streams[rows], paths.take(rows), NUM_BASE_DRAWS, MORE + part)[1]
-            num_inside[rows] += is_partial[rows] * np.isfinite(log_ratio).sum(axis=1)
+    some = [rows for rows in blocks.all_rows() if is_partial[rows].any()]
+    counts = runner(_more_inside, [(streams[rows], paths.take(rows)) for rows in some]) if some else ()
+    for rows, inside in zip(some, counts, strict=True):
+        num_inside[rows] += is_partial[rows] * inside
     return np.stack([num_inside, NUM_BASE_DRAWS + is_partial * NUM_SUPPORT_DRAWS], axis=1)
+
+
+def _more_inside(block: tuple[np.ndarray, Paths]) -> np.ndarray:
+    """How many of many more draws of the bases of a block fall on each target's support."""
+    number = np.zeros(len(block[0]), int)
+    for part in range(NUM_SUPPORT_DRAWS // NUM_BASE_DRAWS):
+        number += np.isfinite(draw_bases(*block, NUM_BASE_DRAWS, MORE + part)[1]).sum(axis=1)
+    return number
 
 
 def log_support(support: np.ndarray) -> Estimate:

@@ -1,7 +1,8 @@
 """The programs of a run: many steps of many chains and their start, compiled; adaptation, on the host."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,17 +17,46 @@ from thermocline.paths import Path
 from thermocline.records import Array, Draws
 from thermocline.support.precision import to_numpy
 from thermocline.support.programs import jit_by
+from thermocline.support.pytree import pytree, static
 
 BEFORE_ALL = -1  # the number of no step: chains begin
 BEGINNING, STEPS, SHARED = range(3)  # what keys of a stream are for
 SIZES = ("capacity", "mesh")
 
-Runner = Callable[[Callable[[Batch], Any], Iterable[Batch]], Iterator[Any]]
+
+class Stepped(NamedTuple):
+    """What steps of a block leave: where the chains stand, draws (row, target, chain), and the seconds it took."""
+
+    states: Any
+    draws: Draws
+    seconds: float
 
 
-def in_process(function: Callable[[Batch], Any], blocks: Iterable[Batch]) -> Iterator[Any]:
-    """A runner: maps a pure function over blocks, here one after another, each only when it is asked for."""
-    return map(function, blocks)
+@pytree
+class Steps:
+    """Some steps of a block, as a pure function of the block alone, which a runner may compute anywhere and twice."""
+
+    shared: np.ndarray
+    method: Method
+    first_step: int
+    num_steps: int
+    capacity: int = static()
+
+    def __call__(self, block: Batch) -> Stepped:
+        began = time.monotonic()
+        steps = self.first_step, self.num_steps
+        states, buffer = advance(
+            self.shared, self.method, block, *steps, capacity=self.capacity, mesh=mesh_of(block)
+        )
+        draws = Draws(*(np.asarray(leaf)[: self.num_steps] for leaf in buffer))
+        return Stepped(states, draws, time.monotonic() - began)
+
+
+def of_all_chains(parts: list[Stepped]) -> Stepped:
+    """The same of a block whose chains were shared out, some after others."""
+    states, draws, seconds = zip(*parts, strict=True)
+    join = lambda axis: lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves], axis)  # noqa: E731
+    return Stepped(jax.tree.map(join(1), *states), jax.tree.map(join(2), *draws), max(seconds))
 
 
 def chain_mesh(num_chains: int, path: Path) -> Mesh:
@@ -86,8 +116,8 @@ def advance(
     shared: np.ndarray,
     method: Method,
     block: Batch,
-    first_step: jax.Array,
-    num_steps: jax.Array,
+    first_step: Any,
+    num_steps: Any,
     *,
     capacity: int,
     mesh: Mesh,

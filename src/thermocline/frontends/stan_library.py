@@ -11,6 +11,7 @@ import tempfile
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,6 +34,8 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self.name = path.stem
+        self.recipe: tuple[str, Path | None] = "", None  # program and folder
+        self.data: dict[int, str] = {}  # JSON by key
         self._library = ctypes.CDLL(str(path))
         given = [ctypes.c_char_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t]
         self._library.thermocline_create.argtypes = given
@@ -48,9 +51,16 @@ class Library:
 
     def create(self, json: str, key: int) -> None:
         """Make the model with these data, under this key."""
+        if key in self.data:
+            return
         message = ctypes.create_string_buffer(MESSAGE_BYTES)
         if self._library.thermocline_create(json.encode(), key, message, MESSAGE_BYTES):
             raise ThermoclineError(f"Stan does not take the data: {message.value.decode(errors='replace').strip()}")
+        self.data[key] = json
+
+    def __reduce__(self) -> Any:
+        """What travels to workers is the recipe."""
+        return rebuilt, (*self.recipe, tuple(self.data.items()))
 
     def names(self, key: int, is_constrained: bool) -> list[str]:
         """Scalars by Stan's dotted names: unconstrained, or with transformed parameters and generated quantities."""
@@ -73,10 +83,21 @@ def library_of(program: str, folder: Path | None) -> Library:
     path = cache_folder() / f"{name}.so"
     if not path.exists():
         compile_cpp(f"{code.replace(PLACEHOLDER, name)}\n#define MODEL {name}_namespace::{name}\n{shim}", path)
-    return loaded(path)
+    library = loaded(path)
+    library.recipe = program, folder
+    return library
 
 
 loaded = cache(Library)  # and its targets registered, once in a process
+
+
+@cache
+def rebuilt(program: str, folder: Path | None, data: tuple[tuple[int, str], ...]) -> Library:
+    """A library in another process, with its data sets."""
+    library = library_of(program, folder)
+    for key, encoded in data:
+        library.create(encoded, key)
+    return library
 
 
 def stanc(program: str, folder: Path | None, *options: str, name: str = "model.stan") -> str:

@@ -24,6 +24,7 @@ from thermocline.records import BaseDraws, Cost, Draws, Estimate, Phases
 from thermocline.results.assemble import assemble
 from thermocline.results.result import Result
 from thermocline.support.precision import cast, computing_in, to_numpy
+from thermocline.support.runner import in_process
 from thermocline.target import Target
 
 ALONE = Blocks(1, 1)  # a batch of one target
@@ -57,7 +58,7 @@ def ground_of(target: Target, base: Any, seed: int, progress: bool) -> Ground:
             fit = base_for(evaluate, base, seed, TARGET_ERROR, reporter)
         alone = replace(evaluate.target, known_modes=None)
         log_zeta = np.asarray(fit.log_zeta if np.isfinite(fit.log_zeta) else np.nan, float)
-        prepared = prepare(_streams(seed), Paths.of_one(Path(alone, fit.base, log_zeta)), ALONE, 1)
+        prepared = prepare(_streams(seed), Paths.of_one(Path(alone, fit.base, log_zeta)), ALONE, 1, in_process)
         cost = Cost(timer.seconds, Phases(base=int(fit.num_gradients)))
         return Ground(to_numpy(prepared.paths.path), fit, prepared, seed, cost)
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.bases import Gaussian, LowRankGaussian, Mixture, StudentT, TiedMixture
+from thermocline.bases import BaseFit, Gaussian, LowRankGaussian, Mixture, StudentT, TiedMixture
+from thermocline.fits.student_mixture import StudentMixture
 from thermocline.methods import METHODS
 from thermocline.methods.adiabatic import AdiabaticMonteCarlo
 from thermocline.methods.continuous import GibbsState
@@ -18,6 +19,9 @@ from thermocline.methods.extended_hamiltonian import Control, ExtendedHamiltonia
 from thermocline.methods.parallel_tempering import Ensemble
 from thermocline.methods.sequential import Group
 from thermocline.methods.tuning import Bias, Learning, Tuning
+from thermocline.modes.find import Found
+from thermocline.modes.local import LocalModes
+from thermocline.modes.peaks import Peak
 from thermocline.movers import HMC, NUTS, Langevin, Metric, Move
 from thermocline.paths import Continuous, ExtendedPoint, Ladder, Learned, Logistic, Neighbours, Point
 from thermocline.paths.path import TemperatureSchedule
@@ -36,6 +40,7 @@ STORABLE: dict[str, Any] = {"tuning": Tuning} | {
         ("base", {"gaussian": Gaussian, "low-rank": LowRankGaussian, "student-t": StudentT}),
         ("base", {"mixture": Mixture, "tied-mixture": TiedMixture}),
         ("control", {"logistic": Logistic}),
+        ("found", {"fit": BaseFit, "modes": LocalModes, "optima": Found, "peak": Peak, "students": StudentMixture}),
         ("law", {"continuous": Continuous, "ladder": Ladder, "learned": Learned, "neighbours": Neighbours}),
         ("law", {"curve": Curve, "profile": Profile, "schedule": TemperatureSchedule, "window": Window}),
         ("method", {"adiabatic": AdiabaticMonteCarlo, "extended": ExtendedHamiltonian} | METHODS),
@@ -61,9 +66,11 @@ class Opaque:
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A JSON description of one of our objects, or of dicts, lists and tuples; its arrays go into `arrays`."""
+    """A JSON description of one of our objects, or of dicts, lists and tuples; its arrays go to `arrays`, each once."""
     if value is None or type(value) in (bool, int, float, str):
         return value
+    if type(value) is np.float64:
+        return float(value)
     if type(value) in (list, tuple):
         return {type(value).__name__: [encode(item, arrays) for item in value]}
     if type(value) is dict:
@@ -76,7 +83,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"opaque": value.description}
     if callable(value) or not hasattr(value, "__array__"):
         return {"opaque": type(value).__name__}
-    name = f"array_{len(arrays)}"
+    name = next((name for name, known in arrays.items() if known is value), f"array_{len(arrays)}")
     arrays[name] = np.asarray(value)
     return {"array": name}
 
