@@ -191,7 +191,7 @@ def test_positions_of_any_structure():
 
 
 def test_data_are_leaves_and_share_one_program():
-    from thermocline.engine.loop import advance
+    from thermocline.engine.program import advance
 
     def log_density(x, data):
         return -0.5 * jnp.sum((x - data) ** 2)

@@ -228,7 +228,7 @@ def test_compare_files(finished, folder):
         (["run", "{folder}/model.py:missing"], "has no 'missing'; it has the targets target, other."),
         (["run", "{folder}/model.py:number"], "is of type int; it can be a tc.Target, a PyMC model"),
         (["run", "{folder}/model.py"], "model.py holds several (target, other); name the one that is meant"),
-        (["run", "{folder}/model.py:needy"], "needy wants y, but is no NumPyro model"),
+        (["run", "{folder}/model.py:needy"], "needy wants y: what a NumPyro model wants is given by name"),
         (["run", "{folder}/broken.py"], "broken.py, line 3: NameError: name 'jpn' is not defined"),
         (["run", "{folder}/unfinished.py"], "unfinished.py, line 2: SyntaxError: '(' was never closed"),
         (["run", "{folder}/wrong.py"], "wrong.py, line 6: TypeError: "),

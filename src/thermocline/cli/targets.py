@@ -93,10 +93,11 @@ def _made_by(function: Any, data: Any) -> Any:
         else:
             if isinstance(made, Target) or _is_pymc(made) or "numpyro" not in sys.modules:
                 return made
-    if "numpyro" not in sys.modules:
-        raise ThermoclineError(f"{function.__name__} wants {', '.join(wants)}, but is no NumPyro model")
-    if not isinstance(data or {}, dict) or set(wants) - set(data or {}):
-        raise ThermoclineError(f"the NumPyro model wants {', '.join(wants)}: give them by name in --data data.json")
+    if "numpyro" not in sys.modules or not isinstance(data or {}, dict) or set(wants) - set(data or {}):
+        raise ThermoclineError(
+            f"{function.__name__} wants {', '.join(wants) or 'nothing'}: what a NumPyro model wants is given by name "
+            "in --data data.json, and a function that makes a model wants none"
+        )
     return from_numpyro(function, **(data or {}))
 
 

@@ -141,6 +141,7 @@ def _stacked_or_shared(base: Any, position: Any, number: int, size: int, precisi
             ) from error
     try:
         check_base(at(density, 0), position)
+        check_scales(at(density, 0))
     except ThermoclineError as error:
         raise ThermoclineError(f"the base is wrong for target 0, and so for every target: {error}") from error
     return in_groups(lambda one: prepared(one, jnp), density, size, precision), log_zeta, False
