@@ -154,7 +154,7 @@ def _translated(model: Any, guess: dict[str, np.ndarray]) -> tuple[Graphs, Any]:
             graphs = Graphs(model, has_constants=has_constants)
             log_density = graphs.log_density(None)
             jax.eval_shape(log_density, guess, {})
-        except Exception as error:  # noqa: BLE001 - what cannot be translated says so in many ways
+        except Exception as error:
             if isinstance(error, ValueError | TypeError) and not has_constants:  # the model's own shapes
                 raise
             said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
