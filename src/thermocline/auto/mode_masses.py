@@ -64,14 +64,21 @@ def measured(
     search = Search.resumed(evaluate, np.random.default_rng([seed, AGAIN]), reporter, modes.found)
     search.admit(search.ascended(resampled(explored, seed, evaluate.sized(NUM_ASCENTS))), "chains")
     new = [peak for peak in search.peaks if not any(peak is old for old in modes.found.peaks)]
-    mixture = modes.mixture
-    if new:
-        mixture = mixture.joined_by(first_mixture(new), np.log1p(-((1 - NEW_SHARE) ** len(new))))
-    rows = resampled(explored, seed, NUM_FITTED)
-    mixture = em_fit_student(mixture, rows, np.full(len(rows), 1 / len(rows)))
-    known = local_modes(search.found(), mixture)
+    rows, found = resampled(explored, seed, NUM_FITTED), search.found()
+    mixture = em_fit_student(with_modes(modes.mixture, new), rows, np.full(len(rows), 1 / len(rows)))
+    known = local_modes(found, mixture)
+    pairs = zip(found.peaks, found.mode, strict=True)
+    left = [peak for peak, mode in pairs if mode not in known.owner]  # close to others, to which its fit has gone
+    known = local_modes(found, with_modes(mixture, left))
     table = mode_masses(np.random.default_rng([seed, MASSES]), evaluate, known)
     return table._replace(tail_index=tail_index(evaluate, rows[: evaluate.sized(NUM_FAR)]))
+
+
+def with_modes(mixture: StudentMixture, peaks: list[Peak]) -> StudentMixture:
+    """With a component for each of some modes."""
+    if not peaks:
+        return mixture
+    return mixture.joined_by(first_mixture(peaks), np.log1p(-((1 - NEW_SHARE) ** len(peaks))))
 
 
 def _peak(table: ModeTable, mixture: StudentMixture, mode: int) -> Peak:
