@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from thermocline.estimators.convergence import kish_share, pareto_k
-from thermocline.estimators.two_state_answers import FINITE_VARIANCE
+from thermocline.estimators.convergence import kish_share
 from thermocline.estimators.two_states import TwoStates
 from thermocline.methods import Method
-from thermocline.methods.method import Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.budget import Budget
@@ -24,8 +22,8 @@ FIRST_ROUND = 16  # steps of the first warm-up round
 MOST_RAMPS = 400  # rounds
 NUM_KEPT = 8  # draws a chain, of a run without warm-up
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
-FEWEST_STEPS, MOST_STEPS = 128, 1000  # of warm-up, and first draws of a chain, where a run is not told how many
-STEPS_A_DRAW = 64  # of either, times the share of the base's draws that count: what these know need not be learned
+FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
+WARMUP_A_DRAW = 64  # steps, times the share of the base's draws that count: what these know need not be learned
 MOST_DRAWS = 2**14  # a chain, for such a run
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
@@ -170,23 +168,18 @@ class Lengths(NamedTuple):
     num_warmup: int | None  # None: as the base asks for
     num_draws: int
     most_draws: int
-    is_free: bool = False  # to begin with fewer draws where the base asks for no more
     target_error: float | None = None  # of log Z, by which sampling may end early
     is_accurate: "Callable[[Look], bool] | None" = None
 
-    def suited(self, log_ratio: np.ndarray | None) -> "Lengths":
-        """With a warm-up and first draws that are the fewer the more of the base's own draws count.
+    def warmed(self, log_ratio: np.ndarray | None) -> "Lengths":
+        """With a warm-up that is the shorter the more of the base's own draws count: metric and law are known then.
 
-        Metric and law are known then. Draws only where the weights of these have a variance, and a rule asks for more.
-        Of many targets none may depend on its company: they take all.
+        Of many targets none may depend on its company: they take all of it.
         """
+        if self.num_warmup is not None:
+            return self
         share = 0.0 if log_ratio is None else kish_share(log_ratio)
-        suited = int(np.clip(STEPS_A_DRAW / max(share, 1e-12), FEWEST_STEPS, MOST_STEPS))
-        is_known = log_ratio is not None and self.is_free and pareto_k(log_ratio) < FINITE_VARIANCE
-        return self._replace(
-            num_draws=min(suited, self.num_draws) if is_known else self.num_draws,
-            num_warmup=suited if self.num_warmup is None else self.num_warmup,
-        )
+        return self._replace(num_warmup=int(np.clip(WARMUP_A_DRAW / max(share, 1e-12), FEWEST_WARMUP, MOST_WARMUP)))
 
     def within(self, budget: Budget, rate: float) -> "Lengths":
         """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
@@ -196,7 +189,7 @@ class Lengths(NamedTuple):
         is_accurate, begun = self.is_accurate, budget.left(rate)
         if is_accurate is None or begun == np.inf:
             return self
-        num_warmup = MOST_STEPS if self.num_warmup is None else self.num_warmup
+        num_warmup = MOST_WARMUP if self.num_warmup is None else self.num_warmup
         share = min(1.0, begun / (2 * GRADIENTS_A_STEP * self.num_chains * (num_warmup + self.num_draws)))
         num_warmup, num_draws = max(int(share * num_warmup), 1), max(int(share * self.num_draws), 4)
 
@@ -227,8 +220,7 @@ def lengths_of(
         target_error = TARGET_ERROR
     first = method.first_draws if num_draws is None else num_draws
     rule = None if target_error is None else partial(is_accurate, target_error, is_sound)
-    is_free = num_draws is None and method.has_evidence and method.temperatures is Temperatures.LAW
-    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, is_free, target_error, rule)
+    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, target_error, rule)
 
 
 def checked_options(

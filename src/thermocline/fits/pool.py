@@ -12,6 +12,7 @@ import numpy as np
 from thermocline.evaluator import Evaluator
 from thermocline.support.linear import log_sum_exp
 
+NOTHING = 1e-3  # share of the target, of what may be missed: it moves log Z by less than any error that is asked for
 LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and the target's log density there
 
 
@@ -74,10 +75,12 @@ class Pool(NamedTuple):
         """Effective share that draws of a density would have, by all that the pool has seen: what it misses counts.
 
         One over the mean of target over density under the target; a density's own draws know nothing of what it misses.
+        What it misses most is left out as long as it holds next to nothing of the target.
         """
-        log_ratio = self.log_target - self.log_evidence - log_density
-        used = self.weight > 0
-        return float(np.exp(-log_sum_exp(np.log(self.weight[used]) + log_ratio[used])))
+        log_ratio, weight = self.log_target - self.log_evidence - log_density, self.weight
+        order = np.argsort(-log_ratio, kind="stable")
+        used = order[np.cumsum(weight[order]) > NOTHING]
+        return float(np.exp(-log_sum_exp(np.log(weight[used]) + log_ratio[used])))
 
     @property
     def num_effective(self) -> float:
