@@ -15,7 +15,6 @@ from jax.tree_util import Partial
 
 from thermocline.bases import Base
 from thermocline.frontends.common import (
-    check_data,
     data_among,
     first_position,
     in_a_sentence,
@@ -23,7 +22,7 @@ from thermocline.frontends.common import (
     unnormalised,
 )
 from thermocline.frontends.host import call_host
-from thermocline.support import special
+from thermocline.frontends.pymc_graphs import Graphs, give_erfcx, translated, value_of
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
@@ -41,11 +40,11 @@ def from_pymc(model: Any) -> Target:
     if not isinstance(model, pymc.Model):
         raise ThermoclineError(f"model is of type {type(model).__name__}; give the pm.Model itself.")
     _check(model)
-    _give_erfcx()
+    give_erfcx()
     with computing_in("float64"), in_a_sentence({var.name: var.get_value() for var in model.data_vars}):
         point = model.initial_point(random_seed=0)
         guess = {var.name: np.asarray(point[var.name], float) for var in model.value_vars}
-        caveats, (graphs, log_density) = _caveats(model, guess), _translated(model, guess)
+        caveats, (graphs, log_density) = _caveats(model, guess), translated(model, guess)
         arrays = {name: jnp.asarray(value) for name, value in graphs.values.items()}
         chosen = data_among(arrays, lambda data: log_density(guess, data))
         data = {name: graphs.values[name] for name in chosen}
@@ -65,105 +64,6 @@ def from_pymc(model: Any) -> Target:
             graphs.function(model.logp(model.observed_RVs, sum=False), observed) if observed else None,
             name=model.name,
         )
-
-
-class Graphs:
-    """PyTensor graphs of a model as JAX functions of (position, data)."""
-
-    def __init__(self, model: Any, *, has_constants: bool) -> None:
-        from pytensor.graph.basic import Constant
-        from pytensor.graph.traversal import ancestors
-
-        self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
-        self.is_cut = any("LKJCorr" in type(rv.owner.op).__name__ for rv in model.free_RVs)
-        self.inputs = list(model.value_vars)
-        self.variables: dict[str, Any] = {var.name: var for var in model.data_vars}
-        for rv in model.observed_RVs:
-            value = model.rvs_to_values[rv]
-            if isinstance(value, Constant):
-                self.variables[rv.name] = value
-        constants = [var for var in ancestors([model.logp()]) if isinstance(var, Constant) and has_constants]
-        arrays = [var for var in constants if isinstance(var.data, np.ndarray) and var.data.size > 1]
-        for i, constant in enumerate(var for var in arrays if var.data.dtype.kind == "f"):
-            if all(constant is not var for var in self.variables.values()):
-                self.variables[constant.name or f"constant {i}"] = constant
-        # Copies: JAX (0.10) remembers an array that a program of single precision holds, and would round it.
-        self.values = {name: np.array(_value_of(var)) for name, var in self.variables.items()}
-
-    def observed(self, data: dict[str, Any]) -> tuple[str, ...]:
-        """The data that are observed as they are, if that is all that is observed."""
-        held = {id(var): name for name, var in self.variables.items() if name in data}
-        names = [held.get(id(self.model.rvs_to_values[rv])) for rv in self.model.observed_RVs]
-        return tuple(name for name in names if name) if all(names) else ()
-
-    def log_density(self, variables: list[Any] | None) -> Any:
-        """The log density of some of the variables, or of the model.
-
-        NaN where the numbers of pm.LKJCorr, each in (-1, 1), are no correlation matrix: off the support, that is.
-        """
-        call = self.function([self.model.logp(variables)], ["log density"])
-
-        def log_density(position: Any, data: Any) -> jax.Array:
-            value = jnp.asarray(call(position, data)["log density"]) + self.correction
-            return jnp.where(jnp.isnan(value), -jnp.inf, value) if self.is_cut else value
-
-        return log_density
-
-    def function(self, outputs: list[Any], names: list[str] | None = None) -> Any:
-        """Graphs as a function to a dict by name."""
-        from pymc.sampling.jax import get_jaxified_graph
-        from pytensor.graph.replace import clone_replace
-        from pytensor.tensor.type import tensor
-
-        names = [var.name for var in outputs] if names is None else names
-        inputs = {
-            name: tensor(f"data {i}", dtype=value.dtype.name, shape=value.shape)
-            for i, (name, value) in enumerate(self.values.items())
-        }
-        replaced: list[Any] = clone_replace(outputs, {self.variables[name]: new for name, new in inputs.items()})
-        compiled = get_jaxified_graph([*self.inputs, *inputs.values()], replaced)
-        order, values = [var.name for var in self.inputs], self.values
-
-        def call(position: Any, data: Any) -> Any:
-            check_data(data, values)
-            given = (data.get(name, value) for name, value in values.items())
-            results = compiled(*(position[name] for name in order), *given)
-            return dict(zip(names, results, strict=True))
-
-        return call
-
-
-def _give_erfcx() -> None:
-    """Let PyTensor translate what normal tails need; where a branch not taken overflows, slopes would be NaN."""
-    from pytensor.link.jax.dispatch.basic import jax_funcify
-    from pytensor.scalar.math import Erfcx
-
-    def erfcx(x: Any) -> jax.Array:
-        x = jnp.asarray(x)
-        lowest = -((0.9 * jnp.log(jnp.finfo(x.dtype).max)) ** 0.5)
-        return jax.scipy.special.erfcx(jnp.maximum(x, lowest.astype(x.dtype)))
-
-    translations: Any = jax_funcify
-    translations.register(Erfcx)(lambda op, **_: erfcx)
-
-
-def _translated(model: Any, guess: dict[str, np.ndarray]) -> tuple[Graphs, Any]:
-    """The model in JAX; its constants are data unless JAX lacks an operation on them: PyTensor then does it itself."""
-    for has_constants in (True, False):
-        try:
-            graphs = Graphs(model, has_constants=has_constants)
-            log_density = graphs.log_density(None)
-            jax.eval_shape(log_density, guess, {})
-        except Exception as error:
-            if isinstance(error, ValueError | TypeError) and not has_constants:  # the model's own shapes
-                raise
-            said = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        else:
-            return graphs, log_density
-    raise ThermoclineError(
-        f"PyTensor cannot translate the model to JAX ({said}); write it with other operations, or give its log density "
-        "and gradient to tc.from_numpy."
-    )
 
 
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
@@ -197,27 +97,6 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     return Base(Partial(graphs.log_density(model.free_RVs), data=data), sample)
 
 
-def lost_by_lkj(rv: Any) -> float:
-    """What PyMC's log density of an LKJ variable lacks: its constant is added with the wrong sign (5.28).
-
-    Measured at the identity matrix, where the log density is the constant alone (Lewandowski et al. 2009, eq. 17),
-    so that it is zero where PyMC is right.
-    """
-    import pymc
-
-    kind = type(rv.owner.op).__name__
-    if "LKJCorr" not in kind and "LKJCholeskyCov" not in kind:
-        return 0.0
-    place = -2 if "LKJCorr" in kind else 1
-    size, shape = int(rv.owner.inputs[place].eval()), float(rv.owner.inputs[place + 1].eval())
-    pairs = size * (size - 1) // 2
-    stated = pymc.logp(pymc.LKJCorr.dist(n=size, eta=shape, return_matrix=False), np.zeros(pairs)).eval()
-    half, k = 0.5 * (size - 1), np.arange(1, size)
-    true = -np.sum(0.5 * k * np.log(np.pi) + special.gammaln(shape + half - 0.5 * k) - special.gammaln(shape + half))
-    own = pairs if place == -2 else pairs + size
-    return float(true - stated) * (np.size(rv.eval()) // own)
-
-
 def _check(model: Any) -> None:
     """Raise with the reason when the model has no density on real parameters."""
     if not model.free_RVs:
@@ -240,7 +119,7 @@ def _check(model: Any) -> None:
         if type(rv.owner.op).__name__ == "MinibatchRandomVariable":
             raise ThermoclineError(f"{rv.name} sees a random minibatch: the evidence needs all the data.")
     values = {rv.name: model.rvs_to_values[rv] for rv in model.observed_RVs}
-    not_a_number({name: _value_of(value) for name, value in values.items()}, "the observed variable")
+    not_a_number({name: value_of(value) for name, value in values.items()}, "the observed variable")
 
 
 def _caveats(model: Any, guess: dict[str, np.ndarray]) -> tuple[str, ...]:
@@ -280,13 +159,6 @@ def _labels(model: Any, shown: list[Any]) -> Labels:
     }
     used = {dim for own in dims.values() for dim in own}
     return Labels(dims, {dim: tuple(values) for dim, values in model.coords.items() if values and dim in used})
-
-
-def _value_of(variable: Any) -> Any:
-    """What a constant, a shared variable or an expression of these holds."""
-    if hasattr(variable, "get_value"):
-        return variable.get_value()
-    return variable.data if hasattr(variable, "data") else variable.eval()
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from thermocline.methods import Method, describe_method, method_fingerprint
 from thermocline.paths import as_stored
 from thermocline.records import Cost, ModeTable, Phases, RunInfo
 from thermocline.results import storage
-from thermocline.results.result import Continuation, Result
+from thermocline.results.continuation import Continuation
+from thermocline.results.result import Result
 from thermocline.support import fingerprint
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.fingerprint import Fingerprint

@@ -15,6 +15,7 @@ from thermocline.engine.batch import alike
 from thermocline.engine.prepare import log_support
 from thermocline.records import BaseDraws, Estimate, restored
 from thermocline.results import storage
+from thermocline.results.continuation import Continuation
 from thermocline.results.export import (
     arviz_groups,
     attributes_of,
@@ -25,7 +26,7 @@ from thermocline.results.export import (
     stored_names,
 )
 from thermocline.results.many import ManyResults
-from thermocline.results.result import Continuation, Result
+from thermocline.results.result import Result
 from thermocline.results.runs import Known, ManyRuns, Settings, scattered
 from thermocline.support.errors import ThermoclineError
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,22 +19,13 @@ from thermocline.modes.table import basins, mode_rows
 from thermocline.paths import Law, TemperatureSchedule, ladder_of
 from thermocline.records import BaseDraws, Cost, Draws, Estimate, Mode, ModeTable, RunInfo, SearchRecord
 from thermocline.results import weighing as of_draws
+from thermocline.results.continuation import Continuation
 from thermocline.results.output import Pictures
 from thermocline.results.weighing import Weighing, as_betas, as_sampled, by_component, log_prior, moments
 from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.options import is_whole
 from thermocline.support.precision import computing_in
 from thermocline.support.tables import Rows
-
-
-class Continuation(NamedTuple):
-    """What it takes to go on with a run: options, base, what was learned, where the chains stand."""
-
-    method: Any
-    base: Any
-    tuning: Any
-    states: Any
-    num_steps: int
 
 
 @dataclass(frozen=True, eq=False)
