@@ -3,8 +3,7 @@
 from thermocline.checks import base, run
 from thermocline.checks.check import Context
 from thermocline.engine.plan import Look
-from thermocline.estimators.convergence import APPRECIABLE, tours
-from thermocline.estimators.two_state_answers import agreement
+from thermocline.estimators.convergence import tours
 
 CURABLE = (
     run.check_round_trips,
@@ -26,20 +25,16 @@ FAIR_LENGTH = 4000  # draws a chain
 def is_sound(target_error: float, look: Look) -> bool:
     """Whether the checks of the run pass, and what lies beyond the base's reach rests on many tours.
 
-    A short run that has met none of the longest tours has a small error and is low (docs/choosing.md). Where the
-    weights of the base's own draws have a variance and these alone reach the wanted error, they are enough.
+    A short run that has met none of the longest tours has a small error and is low (docs/choosing.md), and the base's
+    own draws know nothing of that. What holds less than the error does not matter.
     """
     length, context = look.draws.log_ratio.shape[1], context_of(look)
     curable = CURABLE if look.has_law else (run.check_round_trips,)  # others have independent pieces of their own
     if length < LONG and not all(check.passed for ask in curable for check in ask(context)):
         return False
-    if look.states is not None:
-        both = agreement(look.states)
-        if both.is_trusted and both.base_alone.standard_error <= target_error:
-            return True
     share, number = tours(look.draws, look.log_evidence.value - look.log_zeta) if look.has_law else (0.0, 0.0)
     is_fair = length >= FAIR_LENGTH and number >= FEWEST_TOURS
-    return share < APPRECIABLE or number >= MANY_TOURS or is_fair
+    return share < look.log_evidence.standard_error or number >= MANY_TOURS or is_fair
 
 
 def context_of(look: Look) -> Context:
