@@ -118,6 +118,8 @@ def sample(
         prior = None if target.prior is None else prior_rows(target.prior, seed)[:NUM_SHOWN]
         told = {"notes": notes, "around": around, "began": timer.began, "prior": prior}
         result = assemble(explored, chosen, seed, precision, modes, **told)
+        if result.log_evidence is not None:
+            reporter.figures(lambda: f"log Z {result.log_evidence}")  # what is shown in the end
         cut_short = _cut_short(result, lengths, max_evaluations, max_seconds)
         return replace(
             result, info=replace(result.info, cut_short=cut_short), predictive=predictive(target, result)
