@@ -179,7 +179,7 @@ def check_stuck(context: Context) -> list[Check]:
         stuck += np.bincount(stay, carried)[np.bincount(stay) > LONG_STAY].sum()
     advice = (
         "Chains are stuck in some corner of the target, and so will seldom have found it: reparametrise (a centred "
-        "hierarchy non-centred), or ask for smaller steps with tc.HMC(target_acceptance=0.99)."
+        "hierarchy non-centred). Smaller steps may silence this check without curing the answer."
     )
     return [at_most("weight on stuck chains (share)", stuck / weight.size, 0.025, 0.5, advice)]
 
@@ -198,7 +198,7 @@ def check_unbounded(context: Context) -> list[Check]:
     advice = (
         f"Of the ascents {1 - context.share_arrived:.0%} ran off without arriving anywhere, so the "
         "density is unbounded, as that of a centred hierarchy is, and moves are refused where it narrows: what lies "
-        "beyond is not counted. Write the hierarchy non-centred, or ask for smaller steps with "
-        "tc.HMC(target_acceptance=0.99)."
+        "beyond is not counted. Write the hierarchy non-centred. Smaller steps may silence this check without curing "
+        "the answer."
     )
     return [at_most("moves refused where unbounded (share)", refused, 0.02, 0.5, advice)]
