@@ -1,7 +1,6 @@
 """The command: what it prints, what it writes, how it ends, and that Ctrl-C loses nothing."""
 
 import json
-import math
 import os
 import re
 import signal
@@ -17,7 +16,7 @@ import thermocline as tc
 from thermocline.auto import FITS, FITS_OF_DRAWS
 from thermocline.bases import BASES
 from thermocline.checks import CHECKS
-from thermocline.cli.commands import app, distinct_names, target_of
+from thermocline.cli.commands import app, distinct_names
 from thermocline.methods import METHODS
 from thermocline.records import Draws
 
@@ -130,41 +129,6 @@ def test_a_report_is_written_beside_its_run_and_over_nothing(finished, folder):
     assert page.read_text() == "mine"
     assert run("report", folder / "run.nc", "--force").exit_code == 0
     assert page.read_text().startswith("<!DOCTYPE html>")
-
-
-PYMC = """
-import pymc as pm
-
-with pm.Model() as model:
-    pm.Normal("y", pm.Normal("mu"), 1.0, observed=0.5)
-"""
-NUMPYRO = """
-import numpyro
-import numpyro.distributions as dist
-
-
-def model(y, num):
-    with numpyro.plate("rows", num):
-        numpyro.sample("y", dist.Normal(numpyro.sample("mu", dist.Normal(0, 1)), 1), obs=y)
-"""
-STAN = "data { int num; vector[num] y; }\nparameters { real mu; }\nmodel { mu ~ normal(0, 1); y ~ normal(mu, 1); }\n"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "text", "package"),
-    [("of_pymc.py", PYMC, "pymc"), ("of_numpyro.py", NUMPYRO, "numpyro"), ("of_stan.stan", STAN, "httpstan")],
-)
-def test_models_of_front_ends_give_their_evidence(name, text, package, tmp_path):
-    """N(0.5; 0, 2), whoever writes it."""
-    pytest.importorskip(package)
-    (tmp_path / name).write_text(text)
-    (tmp_path / "data.json").write_text('{"y": [0.5], "num": 1}')
-    given = [] if package == "pymc" else ["--data", tmp_path / "data.json"]
-    done = run("run", tmp_path / name, *given, *SMALL, *LENGTH, "--json")
-    assert done.exit_code == 0, done.output
-    value = json.loads(done.stdout)["log_evidence"]["value"]  # Laplace's base is the target
-    assert value == pytest.approx(-0.25 * 0.5**2 - 0.5 * math.log(4 * math.pi), abs=1e-6)
 
 
 def test_a_run_within_max_evaluations(folder):
@@ -303,26 +267,3 @@ def test_names_of_models_are_distinct():
 
     assert distinct_names([Path("a/one.nc"), Path("a/two.nc")]) == ["one", "two"]
     assert distinct_names([Path("a/run.nc"), Path("b/run.nc")]) == ["a/run.nc", "b/run.nc"]
-
-
-@pytest.mark.long
-def test_the_demonstration_asks_answers_and_writes(tmp_path):
-    pytest.importorskip("jinja2")
-    done = run("demo", "--out", tmp_path / "demo")
-    assert done.exit_code == 0, done.output
-    assert "plain HMC" in done.stdout
-    assert "1, no doubt" in done.stdout
-    assert {file.name for file in (tmp_path / "demo").iterdir()} == {"figure.png", "report.html", "run.nc"}
-    assert abs(tc.load(tmp_path / "demo" / "run.nc").log_evidence.z_score(-7.0)) < 4
-
-
-def test_the_demonstration_is_a_target_with_a_known_evidence():
-    import numpy as np
-
-    target, _ = target_of("thermocline.cli.demo:demonstration")
-    x, y = np.meshgrid(np.linspace(-9, 9, 401), np.linspace(-12, 40, 801), indexing="ij")
-    import jax
-
-    values = jax.vmap(target)({"x": x.ravel(), "y": y.ravel()})
-    cell = (18 / 400) * (52 / 800)
-    assert np.log(np.exp(np.asarray(values, float)).sum() * cell) == pytest.approx(-7.0, abs=0.01)

@@ -132,7 +132,8 @@ class ExtendedTarget:
         rows = self._rows(getattr(draws, "posterior", draws))
         recorded = self._recorded(rows[..., :-1], rows[..., -1], diverging, num_gradients)
         notes = (SAMPLER_ALONE,) if diverging is not None else (SAMPLER_ALONE, NO_DIVERGENCES)
-        method, tuning = OwnSampler(self.law, self.control_map), Tuning(None, None, self.law)  # type: ignore[arg-type]
+        unknown: Any = None  # how the sampler moved is its own affair
+        method, tuning = OwnSampler(self.law, self.control_map), Tuning(unknown, unknown, self.law)
         return result_of(self.ground, method, tuning, recorded, search=search, progress=progress, notes=notes)
 
     @property
