@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,15 @@ class Trouble(NamedTuple):
     number: int = 0
     row: np.ndarray | None = None
     value: float = np.nan
+
+
+class RowDensity(Protocol):
+    """What ascents and curvatures need of a density: an `Evaluator`, or something made of one."""
+
+    @property
+    def precision(self) -> str: ...
+
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class Evaluator:

@@ -59,11 +59,13 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
                 return fit_many_modes(evaluate, search, seed, target_error, reporter)
             reporter.phase("fitting the base", None)
             designer.first()
+            designer.cover()
             reporter.figures(lambda: f"{designer.best.share:.0%} of its draws count")
             while num_pilots < MOST_PILOTS and not (designer.best.is_trusted and designer.best.share > ENOUGH):
                 num_pilots += 1
                 share = designer.best.share
                 pilot(seed, num_pilots, designer, reporter)
+                designer.cover()
                 if designer.best.share < WORTH_A_PILOT * share:
                     break
     except BudgetSpentError as limit:

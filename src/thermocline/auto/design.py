@@ -4,11 +4,12 @@ Rounds draw from a mixture of Student's t, weigh the draws with all that were dr
 where a weight stands out, a component is put there. What is best is decided by fresh draws, and by predicted work.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from thermocline.auto.thin import MOST_DIMENSIONS, NUM_LANES, thin_places
 from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
@@ -38,6 +39,7 @@ EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
 FLOOR = 1e3  # nats below the largest log weight, of one that is nothing
+MOST_COVERINGS = 6  # looks for places where the best design is thin
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
 
 
@@ -115,6 +117,30 @@ class Designer:
             self.consider([self.variational()])
         if self.best.share < self.enough:
             self.rounds(self.best.mixture)
+
+    def cover(self) -> None:
+        """Components where ascents find the best design thin, as long as draws there say that it matters.
+
+        A design's own draws know nothing of what it misses.
+        """
+        for _ in range(MOST_COVERINGS):
+            before, weight = self.best, self.pool.weight
+            if before.share == 0 or self.evaluate.dimension > MOST_DIMENSIONS:
+                return
+            starts = self.pool.position[self.generator.choice(len(weight), self.evaluate.sized(NUM_LANES), p=weight)]
+            level = self.pool.log_evidence - np.log(before.share)
+            places = thin_places(self.evaluate, before.mixture, starts, self.search.peaks[0].root, level)
+            if not places:
+                return
+            means, roots = [place.location for place in places], [place.root for place in places]
+            there = StudentMixture.of(means, roots, FIRST_DEGREES, np.zeros(len(places)))
+            mixture = before.mixture.joined_by(there, np.log(NEW_SHARE))
+            self.draw(mixture)
+            seen = self.pool.share_of(before.mixture.log_density_of_rows(self.pool.position))
+            if GAIN * seen > before.share:
+                return
+            self.best = replace(before, share=seen)
+            self.rounds(mixture)
 
     def consider(self, mixtures: list[StudentMixture]) -> None:
         """Keep one of them if its draws say that it is better."""

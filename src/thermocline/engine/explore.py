@@ -112,7 +112,7 @@ def explore_batch(
     blocks = Blocks(len(paths), pace.block_size)
     streams = streams_of(seeds, number * RUNS_AN_EXPLORATION)
     prepared = prepare(streams, paths, blocks, lengths.num_chains, runner)
-    lengths = lengths.warmed(prepared.log_ratio if paths.is_single else None)
+    lengths = lengths.suited(prepared.log_ratio if paths.is_single else None)
     assert lengths.num_warmup is not None
     walk = Walk(seed, streams, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
     num_warmup, before, paths = lengths.num_warmup, [], prepared.paths

@@ -8,7 +8,7 @@ import numpy as np
 
 from thermocline.estimators.convergence import kish_share
 from thermocline.estimators.two_states import TwoStates
-from thermocline.methods import Method
+from thermocline.methods import Method, Temperatures
 from thermocline.methods.tuning import Tuning
 from thermocline.records import BaseDraws, Draws, Estimate
 from thermocline.support.budget import Budget
@@ -24,6 +24,7 @@ NUM_KEPT = 8  # draws a chain, of a run without warm-up
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
 FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
 WARMUP_A_DRAW = 64  # steps, times the share of the base's draws that count: what these know need not be learned
+FEWEST_DRAWS, FIRST_A_DRAW = 256, 128  # a chain, of a run that may double them; and likewise, times that share
 MOST_DRAWS = 2**14  # a chain, for such a run
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
@@ -170,16 +171,20 @@ class Lengths(NamedTuple):
     most_draws: int
     target_error: float | None = None  # of log Z, by which sampling may end early
     is_accurate: "Callable[[Look], bool] | None" = None
+    begins_short: bool = False  # sampling may, as it will double if need be
 
-    def warmed(self, log_ratio: np.ndarray | None) -> "Lengths":
-        """With a warm-up that is the shorter the more of the base's own draws count: metric and law are known then.
+    def suited(self, log_ratio: np.ndarray | None) -> "Lengths":
+        """With a warm-up and first draws that are the fewer the more of the base's own draws count.
 
-        Of many targets none may depend on its company: they take all of it.
+        Metric and law are known then. Of many targets none may depend on its company: they take all.
         """
-        if self.num_warmup is not None:
-            return self
-        share = 0.0 if log_ratio is None else kish_share(log_ratio)
-        return self._replace(num_warmup=int(np.clip(WARMUP_A_DRAW / max(share, 1e-12), FEWEST_WARMUP, MOST_WARMUP)))
+        inverse_share = np.inf if log_ratio is None else 1 / max(kish_share(log_ratio), 1e-12)
+        num_warmup, num_draws = self.num_warmup, self.num_draws
+        if num_warmup is None:
+            num_warmup = int(np.clip(WARMUP_A_DRAW * inverse_share, FEWEST_WARMUP, MOST_WARMUP))
+        if self.begins_short:
+            num_draws = int(min(max(FIRST_A_DRAW * inverse_share, FEWEST_DRAWS), num_draws))
+        return self._replace(num_warmup=num_warmup, num_draws=num_draws)
 
     def within(self, budget: Budget, rate: float) -> "Lengths":
         """The same, but for a warm-up and first draws of about half of what is left, and no doubling beyond it.
@@ -220,7 +225,8 @@ def lengths_of(
         target_error = TARGET_ERROR
     first = method.first_draws if num_draws is None else num_draws
     rule = None if target_error is None else partial(is_accurate, target_error, is_sound)
-    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, target_error, rule)
+    begins_short = rule is not None and num_draws is None and method.temperatures is Temperatures.LAW
+    return Lengths(num_chains, num_warmup, first, MOST_DRAWS, target_error, rule, begins_short)
 
 
 def checked_options(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import RowDensity
 
 STEP = 0.01  # of a difference, in deviations along its direction
 NEAR_ZERO = 1e-3  # below which a coordinate gives no hint of its scale, and 1 is the first guess
@@ -64,7 +64,7 @@ class Curvature(NamedTuple):
         return 0.5 * np.sum((gradient[:, None] @ self.roots()) ** 2, axis=(1, 2))
 
 
-def curvature_at(evaluate: Evaluator, positions: np.ndarray, *, deviations: np.ndarray | None = None) -> Curvature:
+def curvature_at(evaluate: RowDensity, positions: np.ndarray, *, deviations: np.ndarray | None = None) -> Curvature:
     """The curvature at each row; steps begin at a hundredth of `deviations` (row, dimension), where they are known."""
     number, dimension = positions.shape
     positions = np.asarray(positions, evaluate.precision)
@@ -90,7 +90,7 @@ def are_optima(curvature: Curvature, gradient: np.ndarray) -> np.ndarray:
         return bends_down & (curvature.gains(gradient) < DECREMENT)  # NaN where either is unknown
 
 
-def _curvature(evaluate: Evaluator, positions: np.ndarray, deviations: np.ndarray) -> Curvature:
+def _curvature(evaluate: RowDensity, positions: np.ndarray, deviations: np.ndarray) -> Curvature:
     """Along the coordinates first; where scales differ much along others, once more along the directions found.
 
     Seen from its coordinates, a long thin ridge across them is thin in all: the length shows from its own.
@@ -104,7 +104,7 @@ def _curvature(evaluate: Evaluator, positions: np.ndarray, deviations: np.ndarra
     return found
 
 
-def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Curvature:
+def _along(evaluate: RowDensity, positions: np.ndarray, units: np.ndarray) -> Curvature:
     """By differences along the columns of `units` (point, dimension, direction), whose lengths need not be right.
 
     A step is tried again until it is about a hundredth of the deviation that it finds. Beyond an edge it shrinks;
@@ -130,7 +130,7 @@ def _along(evaluate: Evaluator, positions: np.ndarray, units: np.ndarray) -> Cur
 
 
 def _falls(
-    evaluate: Evaluator,
+    evaluate: RowDensity,
     positions: np.ndarray,
     units: np.ndarray,
     point: np.ndarray,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from thermocline.engine.batch import at
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import RowDensity
 from thermocline.fits.curvature import CURVATURE_BYTES, curvature_at
 from thermocline.fits.quasi_newton import Pairs
 
@@ -75,7 +75,7 @@ class Optima(NamedTuple):
 class _Ends:
     """What is known of all lanes so far: where they are, by which way they came, and why they stopped."""
 
-    def __init__(self, evaluate: Evaluator, starts: np.ndarray, keep_paths: bool) -> None:
+    def __init__(self, evaluate: RowDensity, starts: np.ndarray, keep_paths: bool) -> None:
         self.position = np.array(starts, evaluate.precision)
         self.value, self.gradient = (leaf.astype(float) for leaf in evaluate(self.position))
         usable = np.isfinite(self.value) & np.isfinite(self.gradient).all(axis=1)
@@ -98,7 +98,7 @@ class _Ends:
 
 
 def maximise(
-    evaluate: Evaluator,
+    evaluate: RowDensity,
     starts: np.ndarray,
     *,
     root: np.ndarray | None = None,
@@ -127,7 +127,7 @@ def maximise(
 
 
 def _unconfirmed(
-    evaluate: Evaluator, ends: _Ends, lanes: np.ndarray, *, is_first: bool
+    evaluate: RowDensity, ends: _Ends, lanes: np.ndarray, *, is_first: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The lanes that should go on, a metric for each, (lane, dimension, dimension), and that of an optimum confirmed.
 
@@ -158,7 +158,7 @@ def _unconfirmed(
     return np.array([*going, *left], int), np.array(roots + roots[:1] * len(left)), metric
 
 
-def _confirmed(evaluate: Evaluator, ends: _Ends, lanes: np.ndarray, place: int, root: np.ndarray) -> np.ndarray:
+def _confirmed(evaluate: RowDensity, ends: _Ends, lanes: np.ndarray, place: int, root: np.ndarray) -> np.ndarray:
     """Which lanes have arrived within a deviation of a place, by the metric there.
 
     A step of Newton's ends them, where it leaves less to gain.
@@ -192,7 +192,7 @@ class _Lanes(NamedTuple):
         return np.sum(self.slope * self.direction, axis=1)
 
 
-def ascend(evaluate: Evaluator, ends: _Ends, number: np.ndarray, roots: np.ndarray | None, num_iterations: int) -> int:
+def ascend(evaluate: RowDensity, ends: _Ends, number: np.ndarray, roots: np.ndarray | None, num_iterations: int) -> int:
     """These lanes go on, each in the metric R Rᵀ of its root if there are any; how many iterations that took."""
     slope, idle = _white(ends.gradient[number], roots), np.zeros(len(number), int)
     lanes = _Lanes(number, slope, Pairs.none(*slope.shape), slope, _first_size(slope, roots), idle, roots)
@@ -220,7 +220,7 @@ def _staying(lanes: _Lanes, ends: _Ends) -> _Lanes:
     return lanes if stays.all() else at(lanes, stays)
 
 
-def _step(evaluate: Evaluator, ends: _Ends, lanes: _Lanes) -> _Lanes:
+def _step(evaluate: RowDensity, ends: _Ends, lanes: _Lanes) -> _Lanes:
     """Try one step of each lane: those that rise move on, and all decide on their next."""
     step, before = lanes.size[:, None] * lanes.direction, ends.value[lanes.number]
     position = ends.position[lanes.number] + _white(step, lanes.root, is_turned=True)
