@@ -138,10 +138,10 @@ class Designer:
             mixture = before.mixture.joined_by(there, np.log(NEW_SHARE))
             self.draw(mixture)
             seen = self.pool.share_of(before.mixture.log_density_of_rows(self.pool.position))
-            if GAIN * seen > before.share:
+            if 1 / seen - 1 < GAIN * (1 / before.share - 1):  # the variance of log Z from a draw
                 return
             self.best = replace(before, share=seen)
-            self.rounds(mixture)
+            self.rounds(em_fit_student(mixture, self.pool.position, self.pool.weight))
 
     def around(self, mixture: StudentMixture, level: float, number: int) -> np.ndarray:
         """Draws of the pool: where a mixture misses much of what is known, and of the target as it is when hot."""

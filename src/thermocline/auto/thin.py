@@ -18,7 +18,7 @@ from thermocline.fits.student_mixture import StudentMixture
 from thermocline.modes.peaks import Peak, peak_of
 from thermocline.support.linear import inverse
 
-NUM_LANES = 32
+NUM_LANES = 64
 MOST_PLACES = 8
 THIN = 10.0  # times the mean weight, from which on a place is looked at
 APART = 2.0  # deviations between places, beyond the root of the dimension
