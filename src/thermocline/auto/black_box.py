@@ -21,7 +21,6 @@ from thermocline.support.flat import ravelled
 from thermocline.support.precision import computing_in
 from thermocline.target import Target, describe
 
-ENOUGH = 0.02  # effective share of a base's own draws from which no pilot is needed
 MOST_PILOTS = 3
 WORTH_A_PILOT = 1.5  # times the effective share before
 NUM_STARTS, NUM_PRIOR = 15, 4096  # draws of the prior from which ascents start, and of all that are looked at
@@ -61,7 +60,7 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
             designer.first()
             designer.cover()
             reporter.figures(lambda: f"{designer.best.share:.0%} of its draws count")
-            while num_pilots < MOST_PILOTS and not (designer.best.is_trusted and designer.best.share > ENOUGH):
+            while num_pilots < MOST_PILOTS and not designer.suffices:
                 num_pilots += 1
                 share = designer.best.share
                 pilot(seed, num_pilots, designer, reporter)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from thermocline.auto.thin import MOST_DIMENSIONS, NUM_LANES, thin_places
+from thermocline.engine.prepare import MOST_BASE_DRAWS
 from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import advi
 from thermocline.fits.gaussian_ascent import Normal
 from thermocline.fits.natural import natural_ascent
-from thermocline.fits.pool import NOTHING, Pool
+from thermocline.fits.pool import NEGLIGIBLE, Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.modes.find import Search
 from thermocline.modes.peaks import Peak, massive
@@ -24,7 +25,6 @@ from thermocline.support.linear import triangular
 
 NUM_DRAWS = 2048  # of a round
 MOST_ROUNDS = 12
-GOOD_SHARE = 0.5  # effective share of a round's own draws at which it needs no other, whatever error is wanted
 GAIN = 1.05  # of that share that makes a round worth it
 PATIENCE = 3  # rounds without gain
 WORTH = 2  # rounds that the draws still to be made must cost, for one to be worth it
@@ -32,7 +32,7 @@ OUTSTANDING = 0.03  # share of all weight on one draw, at which a component is p
 NEW_SHARE = 0.1  # of such a component
 MOST_COMPONENTS = 63
 BROAD_SHARE = 0.05  # of the component over all of them
-BROAD_DEGREES, FIRST_DEGREES = 3.0, 5.0
+FIRST_DEGREES = 5.0  # of freedom, of the heavy tailed
 NUM_NATURAL, MOST_SMOOTHED = 8, 8  # steps of a natural ascent, and modes that get one
 FEWEST_EFFECTIVE = 8  # draws, below which a share is noise and ELBOs decide
 EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
@@ -83,7 +83,7 @@ def first_mixture(peaks: list[Peak], degrees: float = FIRST_DEGREES) -> StudentM
 def with_broad(mixture: StudentMixture) -> StudentMixture:
     """And a component over all of them, twice as wide in variance: it goes on looking for what lies around."""
     mean, root = mixture.moments()
-    broad = StudentMixture.of([mean], [np.sqrt(2) * root], BROAD_DEGREES, [0.0])
+    broad = StudentMixture.of([mean], [np.sqrt(2) * root], FIRST_DEGREES, [0.0])
     return mixture.joined_by(broad, np.log(BROAD_SHARE))
 
 
@@ -94,10 +94,16 @@ class Designer:
         self, evaluate: Evaluator, generator: np.random.Generator, search: Search, target_error: float = 0.05
     ) -> None:
         self.evaluate, self.generator, self.search = evaluate, generator, search
-        self.enough = min(1 / (WORTH * NUM_DRAWS * target_error**2), GOOD_SHARE)  # share at which measuring is cheap
+        self.enough = 1 / (WORTH * NUM_DRAWS * target_error**2)  # share at which measuring is cheap
+        self.least = 1 / (MOST_BASE_DRAWS * target_error**2)  # share at which they can do without chains
         self.pool = Pool.empty(evaluate.dimension)
         log_evidence = float(np.logaddexp.reduce([peak.log_mass for peak in search.peaks]))
         self.best = Design(first_mixture(search.peaks), 0.0, log_evidence)  # until draws say better
+
+    @property
+    def suffices(self) -> bool:
+        """Whether draws of the best design, as many as may be bought, would reach the wanted error by themselves."""
+        return self.best.is_trusted and self.best.share > self.least
 
     def draw(self, mixture: StudentMixture, number: int = NUM_DRAWS) -> np.ndarray:
         """Draws of a mixture join the pool; their log weights against that mixture alone come back."""
@@ -146,7 +152,7 @@ class Designer:
     def around(self, mixture: StudentMixture, level: float, number: int) -> np.ndarray:
         """Draws of the pool: where a mixture misses much of what is known, and of the target as it is when hot."""
         log_density, pool = mixture.log_density_of_rows(self.pool.position), self.pool
-        log_missed = np.minimum(pool.log_target - log_density - level, -np.log(NOTHING))
+        log_missed = np.minimum(pool.log_target - log_density - level, NEGLIGIBLE)
         is_inside = np.isfinite(pool.log_target)
         kinds = log_missed, np.where(is_inside, (HOT - 1) * pool.log_target, 0.0)
         shares = [np.where(is_inside, pool.log_weight + kind, -np.inf) for kind in kinds]

@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from thermocline.estimators.convergence import THIN
 from thermocline.evaluator import Evaluator
 from thermocline.fits.curvature import curvature_at
 from thermocline.fits.lbfgs import maximise
-from thermocline.fits.pool import NOTHING
+from thermocline.fits.pool import NEGLIGIBLE
 from thermocline.fits.student_mixture import StudentMixture
 from thermocline.modes.peaks import Peak, peak_of
 from thermocline.support.linear import inverse
 
 NUM_LANES = 64
 MOST_PLACES = 8
-THIN = 10.0  # times the mean weight, from which on a place is looked at
 APART = 2.0  # deviations between places, beyond the root of the dimension
 MOST_DIMENSIONS = 500  # beyond which the curvature at a place costs more than it tells
 
@@ -67,7 +67,7 @@ def thin_places(
     Each with the shape that the target has there as far as the mixture is level beside it: of twice the variance that
     p w has. `root` is R of the metric R Rᵀ to ascend in.
     """
-    missed = Missed(evaluate, mixture, log_mean_weight - np.log(NOTHING))
+    missed = Missed(evaluate, mixture, log_mean_weight + NEGLIGIBLE)
     ends = maximise(missed, starts, root=root, confirms=False)
     values = evaluate.values(ends.position)
     log_weight = values - mixture.log_density_of_rows(ends.position) - log_mean_weight

@@ -24,7 +24,7 @@ NUM_KEPT = 8  # draws a chain, of a run without warm-up
 TARGET_ERROR = 0.05  # of log Z, where neither an error nor a number of draws is asked for
 FEWEST_WARMUP, MOST_WARMUP = 112, 1000  # steps, where a run is not told how many
 WARMUP_A_DRAW = 64  # steps, times the share of the base's draws that count: what these know need not be learned
-FEWEST_DRAWS, FIRST_A_DRAW = 256, 128  # a chain, of a run that may double them; and likewise, times that share
+DRAWS_A_WARMUP = 2  # first draws a chain for a step of such a warm-up, of a run that may double them
 MOST_DRAWS = 2**14  # a chain, for such a run
 GRADIENTS_A_STEP = 16  # taken for granted before any step was made
 
@@ -178,12 +178,11 @@ class Lengths(NamedTuple):
 
         Metric and law are known then. Of many targets none may depend on its company: they take all.
         """
-        inverse_share = np.inf if log_ratio is None else 1 / max(kish_share(log_ratio), 1e-12)
-        num_warmup, num_draws = self.num_warmup, self.num_draws
-        if num_warmup is None:
-            num_warmup = int(np.clip(WARMUP_A_DRAW * inverse_share, FEWEST_WARMUP, MOST_WARMUP))
-        if self.begins_short:
-            num_draws = int(min(max(FIRST_A_DRAW * inverse_share, FEWEST_DRAWS), num_draws))
+        if self.num_warmup is not None:
+            return self
+        share = 0.0 if log_ratio is None else kish_share(log_ratio)
+        num_warmup = int(np.clip(WARMUP_A_DRAW / max(share, 1e-12), FEWEST_WARMUP, MOST_WARMUP))
+        num_draws = min(DRAWS_A_WARMUP * num_warmup, self.num_draws) if self.begins_short else self.num_draws
         return self._replace(num_warmup=num_warmup, num_draws=num_draws)
 
     def within(self, budget: Budget, rate: float) -> "Lengths":

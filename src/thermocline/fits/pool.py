@@ -12,7 +12,7 @@ import numpy as np
 from thermocline.evaluator import Evaluator
 from thermocline.support.linear import log_sum_exp
 
-NOTHING = 1e-4  # share of the target, of what may be missed: it moves log Z by less than any error that is asked for
+NEGLIGIBLE = 10.0  # nats below the target, of what may be missed: it moves log Z by less than any error asked for
 LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and the target's log density there
 
 
@@ -79,7 +79,7 @@ class Pool(NamedTuple):
         """
         log_ratio, weight = self.log_target - self.log_evidence - log_density, self.weight
         order = np.argsort(-log_ratio, kind="stable")
-        used = order[np.cumsum(weight[order]) > NOTHING]
+        used = order[np.cumsum(weight[order]) > np.exp(-NEGLIGIBLE)]
         return float(np.exp(-log_sum_exp(np.log(weight[used]) + log_ratio[used])))
 
     @property

@@ -10,6 +10,7 @@ from thermocline.fits.gaussian_ascent import Normal
 from thermocline.fits.lbfgs import Ending, Optima, maximise
 from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pathfinder import PathFit, best_along, best_of
+from thermocline.fits.pool import NEGLIGIBLE
 from thermocline.modes.looks import EXPLAINED, explained, look
 from thermocline.modes.peaks import Peak, admitted, home_of, massive, peak_of
 from thermocline.records import SearchRecord
@@ -17,7 +18,6 @@ from thermocline.support.linear import triangular
 
 FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
 MOST_LOOKS = 2**18
-NEGLIGIBLE = 10.0  # nats below the heaviest, of a mode for which nothing more is looked at
 BATCH = 4096
 NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the least explained, and two random samples
 MOST_ROUNDS = 8  # of ascents from the looks of one batch
