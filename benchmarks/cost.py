@@ -4,7 +4,7 @@ Logistic regressions in 5, 24 and 100 dimensions, a non-centred hierarchy and a 
 in a process of its own, one after another, without JAX's persistent cache. Bridge sampling is Meng and Wong's (1996)
 from a Gaussian fitted to the first half of the draws, on the second, with the error of Frühwirth-Schnatter (2004).
 
-    python -m benchmarks.cost [--models NAME ...] [--repeats 1]
+    python -m benchmarks.cost [--models NAME ...] [--repeats 1] [--store]
 """
 
 import argparse
@@ -15,6 +15,9 @@ import subprocess
 import sys
 import time
 
+from studies.tables import store
+
+SHOWN = "model", "seconds", "NUTS + bridge", "ratio", "log Z", "by NUTS + bridge", "verdict"
 WANTED_MEDIAN, WANTED_EACH = 0.6, 1.0
 BEGIN = """
 import json, sys, time
@@ -140,14 +143,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS), metavar="NAME")
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--store", action="store_true", help="the table, for docs/choosing.md (`make tables`)")
     options = parser.parse_args()
     print(f"wanted: ratio <= {WANTED_MEDIAN} in the median, <= {WANTED_EACH} each, at an error no larger")
-    ratios = []
+    ratios, rows = [], []
     for model in options.models:
         pairs = [(run(OURS, model), run(BRIDGE, model)) for _ in range(options.repeats)]
         ours, bridge = (min(pair[i]["seconds"] for pair in pairs) for i in (0, 1))
         ratios.append(ours / bridge)
         first, second = pairs[0]
+        said = (f"{each['value']:.3f} ± {each['error']:.4f}" for each in (first, second))
+        rows.append([model, f"{ours:.1f}", f"{bridge:.1f}", f"{ours / bridge:.2f}", *said, first["verdict"]])
         print(
             f"{model:>13}: ours {ours:5.1f} s, {first['value']:.3f} ± {first['error']:.4f}, {first['verdict']}, "
             f"{first['evaluations']:,} evaluations; NUTS + bridge {bridge:5.1f} s, {second['value']:.3f} ± "
@@ -155,6 +161,8 @@ def main() -> None:
             flush=True,
         )
     print(f"median ratio {statistics.median(ratios):.2f}")
+    if options.store:
+        store("cost", "python -m benchmarks.cost", SHOWN, rows)
 
 
 if __name__ == "__main__":

@@ -2,15 +2,18 @@
 
 Prints, for each cell, the mean and standard deviation of z = (estimate - truth)/error mapped through its
 t law, the coverage of 95 % intervals, and the share of runs with verdict "ok"; and whether the cell is
-inside the gate. A cell that misses is rerun once on fresh seeds, and only a second miss counts.
+inside the gate. A cell that misses is rerun once on fresh seeds, and only a second miss counts. Cells are kept as JSON,
+and one that is there is not run again; `--store` puts the table into docs/calibration.md (`make tables`).
 
-    python -m studies.calibrate [--seeds 200] [--problem NAME] [--method NAME]
+    python -m studies.calibrate [--seeds 200] [--problem NAME] [--method NAME] [--out build/calibration] [--store]
 """
 
 import argparse
+import json
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +21,7 @@ from scipy import stats
 
 import thermocline as tc
 from studies.study_problems import STUDY
+from studies.tables import store
 from tests.problems import PROBLEMS, Problem
 
 METHODS: dict[str, Any] = {
@@ -71,7 +75,14 @@ class Cell(NamedTuple):
             f"{'inside' if self.is_inside() else 'MISSES'}"
         )
 
+    def entries(self) -> list[str]:
+        """The row as documents show it."""
+        numbers = f"{self.z.mean():+.2f}", f"{self.z.std(ddof=1):.2f}", f"{self.coverage:.3f}"
+        rest = f"{np.median(self.errors):.4f}", f"{self.is_ok.mean():.2f}", str(self.wrong_but_ok)
+        return [self.problem, self.method, str(self.z.size), *numbers, *rest]
 
+
+SHOWN = "problem", "method", "seeds", "mean z", "sd z", "coverage", "error of log Z", "ok", "ok, > 4 errors off"
 HEADER = "problem          method     seeds mean z  sd z  cover  E mean  E sd  error   ok    ok&wrong gradients  gate"
 
 
@@ -108,11 +119,22 @@ def problem_and_options(problem_name: str, method_name: str) -> tuple[Any, dict[
     return problem, {"base": problem.base, "method": METHODS[method_name](mover=tc.HMC(num_steps=problem.num_steps))}
 
 
-def gated(problem: str, method: str, num_seeds: int) -> tuple[list[Cell], bool]:
+def kept(folder: Path, problem: str, method: str, seeds: range) -> Cell:
+    """The cell of its file, or a new one."""
+    path = folder / f"{problem}_{method}_{seeds.start}_{seeds.stop}.json".replace(" ", "-")
+    if not path.exists():
+        made = run_cell(problem, method, seeds)._asdict()
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({name: np.asarray(value).tolist() for name, value in made.items()}))
+    found = json.loads(path.read_text())
+    return Cell(**{name: np.array(value) if isinstance(value, list) else value for name, value in found.items()})
+
+
+def gated(folder: Path, problem: str, method: str, num_seeds: int) -> tuple[list[Cell], bool]:
     """The cell, rerun once on fresh seeds if it misses; and whether it counts as a miss."""
-    cells = [run_cell(problem, method, range(num_seeds))]
+    cells = [kept(folder, problem, method, range(num_seeds))]
     if not cells[0].is_inside():
-        cells.append(run_cell(problem, method, range(num_seeds, 2 * num_seeds)))
+        cells.append(kept(folder, problem, method, range(num_seeds, 2 * num_seeds)))
     return cells, not cells[-1].is_inside()
 
 
@@ -122,6 +144,8 @@ def main() -> int:
     parser.add_argument("--problem", nargs="+", choices=[*PROBLEMS, *BLACK_BOX], metavar="NAME")
     parser.add_argument("--method", nargs="+", choices=[*METHODS, "black box"], default=[*METHODS, "black box"])
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("build/calibration"))
+    parser.add_argument("--store", action="store_true", help="the table, for the documents")
     options = parser.parse_args()
     chosen = [
         (problem, method)
@@ -129,16 +153,19 @@ def main() -> int:
         if problem in (options.problem or [problem]) and method in options.method
     ]
     print(HEADER, flush=True)
-    pooled, misses, wrong = [], 0, 0
+    pooled, rows, misses, wrong = [], [], 0, 0
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(gated, problem, method, options.seeds) for problem, method in chosen]
+        futures = [pool.submit(gated, options.out, problem, method, options.seeds) for problem, method in chosen]
         for future in futures:
             cells, is_miss = future.result()
             for cell in cells:
                 print(cell.row(), flush=True)
                 wrong += cell.wrong_but_ok
+                rows.append(cell.entries())
             pooled.append(cells[-1].z)
             misses += is_miss
+    if options.store:
+        store("calibration", f"python -m studies.calibrate --seeds {options.seeds}", SHOWN, rows)
     z = np.concatenate(pooled)
     print(
         f"pooled over {z.size} runs: mean z {z.mean():+.3f}, sd z {z.std(ddof=1):.3f}; "

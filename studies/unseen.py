@@ -2,10 +2,11 @@
 
 Each run leaves a file of JSON, and a run whose file exists is not made again. Programs are forgotten before every run:
 seconds are those of a cold start after the import. z is of log Z through its t law; for mixtures the truth is that of
-the modes found, log Z plus the log of their share. With `--seeds-from COMMIT` seeds come from the hash of a commit.
+the modes found, log Z plus the log of their share. With `--seeds-from COMMIT` seeds come from the hash of a commit;
+`--store` puts the table by family into docs/calibration.md.
 
     python -m studies.unseen [--families NAME ...] [--number 30] [--seeds-from COMMIT | --first-seed 0]
-        [--out DIR] [--seconds 120]
+        [--out DIR] [--seconds 120] [--store]
 """
 
 import argparse
@@ -23,6 +24,7 @@ from rich.table import Table
 import thermocline as tc
 from studies.finding import seeds_of
 from studies.finding_runs import TooLongError, ended_after, lost_modes, true_modes
+from studies.tables import store
 from studies.targets import FAMILIES, GeneratedTarget, generate
 from thermocline.evaluator import Evaluator
 
@@ -42,6 +44,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     seeds.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("build/unseen"))
     parser.add_argument("--seconds", type=float, default=120.0, help="after which a run is ended")
+    parser.add_argument("--store", action="store_true", help="the table, for the documents")
     options = parser.parse_args(given)
     options.mixtures = options.number
     return options
@@ -117,10 +120,12 @@ def is_wrong(run: Run) -> bool:
     return run["status"] == "ok" and abs(run["z"]) > WRONG
 
 
-def table(runs: list[Run]) -> Table:
+COLUMNS = "family", "runs", "ok", "ok, right", "ok, > 4 errors", "ok, lost a mode", "median s", "IQR of z / 1.349"
+
+
+def rows_of(runs: list[Run]) -> list[list[str]]:
     """By family, and all."""
-    columns = "family", "runs", "ok", "ok, right", "ok, > 4 errors", "ok, lost a mode", "median s", "IQR of z / 1.349"
-    made = Table(*columns)
+    rows = []
     for name in [*dict.fromkeys(run["family"] for run in runs), "all"]:
         some = [run for run in runs if name in ("all", run["family"])]
         ok = [run for run in some if run["status"] == "ok"]
@@ -128,8 +133,14 @@ def table(runs: list[Run]) -> Table:
         spread = np.subtract(*np.quantile([run["z"] for run in ok], [0.75, 0.25])) / NORMAL_QUARTILES if ok else np.nan
         right, wrong = sum(not is_wrong(run) for run in ok), sum(map(is_wrong, ok))
         median = np.median([run["seconds"] for run in some])
-        row = name, len(some), len(ok), right, wrong, lost, f"{median:.1f}", f"{spread:.2f}"
-        made.add_row(*map(str, row))
+        rows.append([*map(str, (name, len(some), len(ok), right, wrong, lost)), f"{median:.1f}", f"{spread:.2f}"])
+    return rows
+
+
+def table(runs: list[Run]) -> Table:
+    made = Table(*COLUMNS)
+    for row in rows_of(runs):
+        made.add_row(*row)
     return made
 
 
@@ -141,6 +152,9 @@ def main(given: list[str] | None = None) -> None:
         for family in options.families
         for seed in [seeds_of(options, family)[index]]
     ]
+    if options.store:
+        seeds = f" --seeds-from {options.seeds_from}" if options.seeds_from else ""
+        store("unseen", f"python -m studies.unseen --number {options.number}{seeds}", COLUMNS, rows_of(runs))
     console = Console(width=140)
     console.print(table(runs))
     for title, chosen in (

@@ -14,7 +14,8 @@ from tests.problems import shells
 from thermocline.auto.black_box import searched
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
-from thermocline.modes.find import NEGLIGIBLE, Search
+from thermocline.fits.pool import NEGLIGIBLE
+from thermocline.modes.find import Search
 from thermocline.modes.looks import EXPLAINED, about_all, explained, look
 from thermocline.modes.peaks import peak_of
 from thermocline.support.budget import Budget
