@@ -16,7 +16,7 @@ from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import advi
 from thermocline.fits.gaussian_ascent import Normal
 from thermocline.fits.natural import natural_ascent
-from thermocline.fits.pool import Pool
+from thermocline.fits.pool import NOTHING, Pool
 from thermocline.fits.student_mixture import StudentMixture, em_fit_student
 from thermocline.modes.find import Search
 from thermocline.modes.peaks import Peak, massive
@@ -40,6 +40,7 @@ EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses ar
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
 FLOOR = 1e3  # nats below the largest log weight, of one that is nothing
 MOST_COVERINGS = 6  # looks for places where the best design is thin
+HOT = 0.25  # inverse temperature at which ascents to what is missed begin
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
 
 
@@ -124,11 +125,11 @@ class Designer:
         A design's own draws know nothing of what it misses.
         """
         for _ in range(MOST_COVERINGS):
-            before, weight = self.best, self.pool.weight
+            before = self.best
             if before.share == 0 or self.evaluate.dimension > MOST_DIMENSIONS:
                 return
-            starts = self.pool.position[self.generator.choice(len(weight), self.evaluate.sized(NUM_LANES), p=weight)]
             level = self.pool.log_evidence - np.log(before.share)
+            starts = self.around(before.mixture, level, self.evaluate.sized(NUM_LANES))
             places = thin_places(self.evaluate, before.mixture, starts, self.search.peaks[0].root, level)
             if not places:
                 return
@@ -141,6 +142,17 @@ class Designer:
                 return
             self.best = replace(before, share=seen)
             self.rounds(mixture)
+
+    def around(self, mixture: StudentMixture, level: float, number: int) -> np.ndarray:
+        """Draws of the pool: where a mixture misses much of what is known, and of the target as it is when hot."""
+        log_density, pool = mixture.log_density_of_rows(self.pool.position), self.pool
+        log_missed = np.minimum(pool.log_target - log_density - level, -np.log(NOTHING))
+        is_inside = np.isfinite(pool.log_target)
+        kinds = log_missed, np.where(is_inside, (HOT - 1) * pool.log_target, 0.0)
+        shares = [np.where(is_inside, pool.log_weight + kind, -np.inf) for kind in kinds]
+        shares = [np.exp(share - share.max()) for share in shares]
+        chosen = [self.generator.choice(len(share), max(number // 2, 1), p=share / share.sum()) for share in shares]
+        return pool.position[np.concatenate(chosen)]
 
     def consider(self, mixtures: list[StudentMixture]) -> None:
         """Keep one of them if its draws say that it is better."""

@@ -12,7 +12,7 @@ import numpy as np
 from thermocline.evaluator import Evaluator
 from thermocline.support.linear import log_sum_exp
 
-NOTHING = 1e-3  # share of the target, of what may be missed: it moves log Z by less than any error that is asked for
+NOTHING = 1e-4  # share of the target, of what may be missed: it moves log Z by less than any error that is asked for
 LogDensity = Callable[[np.ndarray, np.ndarray], np.ndarray]  # of positions, and the target's log density there
 
 
