@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+
 from thermocline.engine.streams import folded, hashed, key_of, keys_of_step, mixed, run_keys, threefry, within_step
 
 MANY = 2**14
