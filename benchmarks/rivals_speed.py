@@ -29,6 +29,7 @@ from benchmarks.common import ratio, take_turns
 from thermocline.engine.batch import Batch, Paths
 from thermocline.engine.prepare import draw_bases
 from thermocline.engine.program import BEFORE_ALL, advance, first_tuning, mesh_of, waiting
+from thermocline.engine.streams import run_keys
 from thermocline.movers import metric_of
 from thermocline.paths import Path as TemperedPath
 from thermocline.support.precision import cast
@@ -75,7 +76,8 @@ def program_of(candidate: Candidate, path: TemperedPath) -> tuple[Any, int]:
     chains, num_steps = np.arange(candidate.num_chains, dtype=np.uint32), candidate.num_steps
     batch = Batch(paths, tuning, streams, chains, positions[:, : candidate.num_chains])
     batch = replace(batch, states=waiting(method, batch))
-    run = partial(advance, streams[0], method, capacity=num_steps, mesh=mesh_of(batch))
+    keys = run_keys(streams[0], batch.streams, batch.chains)
+    run = partial(advance, keys, method, capacity=num_steps, mesh=mesh_of(batch))
     batch = replace(batch, states=run(batch, BEFORE_ALL, 0)[0])
     program = partial(run, batch, 0, num_steps)
     return program, int(program()[1].num_gradients.sum())

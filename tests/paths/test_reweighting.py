@@ -29,3 +29,13 @@ def test_what_the_base_has_missed_gets_bounded_weights(deviation):
     """However far r lies above all that the base has shown, a weight is at most about five times the mean."""
     log_ratio = np.random.default_rng(0).normal(0, deviation, 4096)
     assert largest_weight(log_ratio, (10.0, 30.0, 100.0)) < 1.3 / AT_TARGET
+
+
+def test_draws_where_the_target_is_next_to_nothing_leave_the_law_as_it_is():
+    """R of -1e200, whose square overflows, at some draws of the base: but for their own share nothing changes."""
+    log_ratio = np.random.default_rng(1).normal(0, 1.0, 4096)
+    odd = np.where(np.arange(4096) < 40, -1e200, log_ratio)
+    (law, log_partition), (_, exact) = learned(odd), learned(np.where(np.arange(4096) < 40, -np.inf, log_ratio))
+    assert np.all(np.isfinite(law.bias))
+    assert np.all(np.isfinite(law.knots))
+    assert abs(log_partition - exact - np.log1p(-40 / 4096)) < 1e-3

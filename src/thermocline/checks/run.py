@@ -15,6 +15,7 @@ HEAVY, LIGHT_TAIL = 10.0, 0.05  # a tail of weights beyond ten times the mean th
 LONG_STAY = 10  # moves
 FEW_ARRIVED = 0.5  # share of ascents below which the density counts as one that they run off on
 REFUSED = 0.1  # acceptance below which a move is as good as refused
+FARTHEST = 1e100  # below the highest log ratio, from which on squares would overflow
 
 
 def check_round_trips(context: Context) -> list[Check]:
@@ -52,7 +53,8 @@ def _quantities(context: Context) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     equal = np.zeros_like(draws.log_ratio)
     followed = {name: (values, draws.log_weight_target) for name, values in context.parameters.items()}
     finite = np.where(np.isfinite(draws.log_ratio), draws.log_ratio, np.nan)
-    followed["log ratio"] = np.where(np.isnan(finite), np.nanmin(finite), finite), equal
+    lowest = max(np.nanmin(finite), np.nanmax(finite) - FARTHEST)
+    followed["log ratio"] = np.fmax(finite, lowest), equal
     if context.has_evidence:
         followed["beta"] = draws.inverse_temperature, equal
     return followed

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from thermocline.engine.batch import Batch, at
+from thermocline.engine.streams import RunKeys, keys_of_step, run_keys, within_step
 from thermocline.methods import Method
 from thermocline.methods.tuning import Tuning, in_precision
 from thermocline.movers import Keys, Metric
@@ -20,8 +22,8 @@ from thermocline.support.programs import jit_by
 from thermocline.support.pytree import pytree, static
 
 BEFORE_ALL = -1  # the number of no step: chains begin
-BEGINNING, STEPS, SHARED = range(3)  # what keys of a stream are for
 SIZES = ("capacity", "mesh")
+COMPILED_FAST = {"xla_backend_optimization_level": 2}  # of 3: saves a sixth of the compiling, and chains run as fast
 
 
 class Stepped(NamedTuple):
@@ -45,9 +47,8 @@ class Steps:
     def __call__(self, block: Batch) -> Stepped:
         began = time.monotonic()
         steps = self.first_step, self.num_steps
-        states, buffer = advance(
-            self.shared, self.method, block, *steps, capacity=self.capacity, mesh=mesh_of(block)
-        )
+        keys = run_keys(self.shared, block.streams, block.chains)
+        states, buffer = advance(keys, self.method, block, *steps, capacity=self.capacity, mesh=mesh_of(block))
         draws = Draws(*(np.asarray(leaf)[: self.num_steps] for leaf in buffer))
         return Stepped(states, draws, time.monotonic() - began)
 
@@ -88,32 +89,28 @@ def _by_lane(mesh: Mesh) -> PartitionSpec:
 
 def waiting(method: Method, block: Batch) -> Any:
     """States as chains have them that have not begun: nothing but their shapes, in which `advance` puts the first."""
-    shapes = jax.eval_shape(lambda block: _first_states(method, block), block)
+    data = np.zeros((len(block), len(block.chains), 2), np.uint32)
+    shapes = jax.eval_shape(lambda block: _first_states(method, block, data), block)
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
 
 
-def _first_states(method: Method, block: Batch) -> Any:
-    """The states of chains (target, chain) at exact draws of each target's base."""
+def _first_states(method: Method, block: Batch, data: Array) -> Any:
+    """The states of chains (target, chain) at exact draws of each target's base, by the data of their keys."""
 
-    def of_target(path: Path, stream: jax.Array, tuning: Tuning, starts: jax.Array) -> Any:
-        keys = _chain_keys(jax.random.fold_in(_key_of(stream), BEGINNING), block.chains)
+    def of_target(path: Path, data: jax.Array, tuning: Tuning, starts: jax.Array) -> Any:
+        keys = within_step(jax.random.wrap_key_data(data, impl="threefry2x32"))
         return jax.vmap(lambda key, position: method.init(key, path, tuning, position))(keys, starts)
 
-    return block.paths.map(of_target, block.streams, block.tuning, block.starts)
+    return block.paths.map(of_target, data, block.tuning, block.starts)
 
 
-def _key_of(stream: Array) -> jax.Array:
-    """Of a seed and a number: runs that learn, pilots and the run itself have numbers of their own."""
-    return jax.random.fold_in(jax.random.key(stream[0]), stream[1])
-
-
-def _chain_keys(key: jax.Array, chains: Array) -> jax.Array:
-    return jax.vmap(lambda chain: jax.random.fold_in(key, chain))(chains)
-
-
-@jit_by(lambda shared, method, block, *steps, **sizes: block.paths.path.target.log_density, static_argnames=SIZES)
+@jit_by(
+    lambda keys, method, block, *steps, **sizes: block.paths.path.target.log_density,
+    static_argnames=SIZES,
+    compiler_options=COMPILED_FAST,
+)
 def advance(
-    shared: np.ndarray,
+    keys: RunKeys,
     method: Method,
     block: Batch,
     first_step: Any,
@@ -130,27 +127,26 @@ def advance(
     would wait for the longest.
     """
 
-    def local(method: Method, block: Batch) -> Any:
-        chain_keys = jax.vmap(lambda stream: _chain_keys(jax.random.fold_in(_key_of(stream), STEPS), block.chains))(
-            block.streams
-        )
-        shared_key = jax.random.fold_in(_key_of(shared), SHARED)
-
+    def local(keys: RunKeys, method: Method, block: Batch) -> Any:
+        @jax.jit  # traced once, for its shapes and in the loop
         def step_all(step: jax.Array, states: Any) -> tuple[Any, Draws]:
-            shared_now = jax.random.fold_in(shared_key, step)
+            data = jnp.concatenate([keys.shared[None], keys.steps.reshape(-1, 2)])  # hashed at once: compiled once
+            now = keys_of_step(data, step)
+            shared, own = now[0], now[1:].reshape(keys.steps.shape[:2])
 
-            def of_target(path: Path, tuning: Tuning, keys: jax.Array, states: Any) -> tuple[Any, Draws]:
-                own = jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)
-                return jax.vmap(lambda own, state: method.step(Keys(own, shared_now), path, tuning, state))(own, states)
+            def of_target(path: Path, tuning: Tuning, own: jax.Array, states: Any) -> tuple[Any, Draws]:
+                return jax.vmap(lambda own, state: method.step(Keys(own, shared), path, tuning, state))(own, states)
 
-            return block.paths.map(of_target, block.tuning, chain_keys, states)
+            return block.paths.map(of_target, block.tuning, own, states)
 
         def body(i: jax.Array, carry: tuple[Any, Draws]) -> tuple[Any, Draws]:
             states, buffer = carry
             states, draw = step_all(first_step + i, states)
-            return states, jax.tree.map(lambda rows, row: rows.at[i].set(row), buffer, draw)
+            put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+            return states, jax.tree.map(put, buffer, draw)
 
-        states = jax.lax.cond(first_step < 0, lambda: _first_states(method, block), lambda: block.states)
+        begun = lambda: _first_states(method, block, keys.beginning)  # noqa: E731
+        states = jax.lax.cond(first_step < 0, begun, lambda: block.states)
         shapes = jax.eval_shape(step_all, first_step, states)[1]
         buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
         return jax.lax.fori_loop(0, num_steps, body, (states, buffer))
@@ -169,11 +165,11 @@ def advance(
     spread = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(everywhere, parts),
+        in_specs=(RunKeys(by_lane, by_lane, everywhere), everywhere, parts),  # pyright: ignore[reportArgumentType]
         out_specs=(by_lane, PartitionSpec(None, *by_lane)),
         check_vma=False,
     )
-    return spread(method, block)
+    return spread(keys, method, block)
 
 
 def first_tuning(method: Method, metric: Metric, base_log_ratio: np.ndarray) -> Tuning:

@@ -173,6 +173,9 @@ def profile_of_round(log_ratio: np.ndarray, log_mass: np.ndarray, log_prior: np.
 def _reweighted(log_ratio: np.ndarray, log_weight: np.ndarray) -> tuple[np.ndarray, ...]:
     """Mean and variance of r in each interval of the grid; effective size and log partition at its points.
 
+    The variance is the harmonic mean of those at both ends: at beta = 0 it may be infinite, or overflow, where the
+    target is next to nothing at some draws of the base.
+
     One target after another, as a table of all draws at all betas is large.
     """
     if log_ratio.ndim > 1:
@@ -186,6 +189,9 @@ def _reweighted(log_ratio: np.ndarray, log_weight: np.ndarray) -> tuple[np.ndarr
     shares, log_partition = shares / total, (highest + np.log(total))[..., 0]
     slope = np.diff(log_partition) / np.diff(betas)
     mean = np.sum(shares * log_ratio[..., None, :], axis=-1, keepdims=True)
-    variance = np.sum(shares * (log_ratio[..., None, :] - mean) ** 2, axis=-1)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        squares = np.where(shares > 0, shares * (log_ratio[..., None, :] - mean) ** 2, 0.0)
+        variance = np.sum(squares, axis=-1)
+        variance = 2 / (1 / variance[..., 1:] + 1 / variance[..., :-1])
     size = 1 / np.sum(shares**2, axis=-1)
-    return np.nan_to_num(slope), 0.5 * (variance[..., 1:] + variance[..., :-1]), size, log_partition
+    return np.nan_to_num(slope), variance, size, log_partition
