@@ -126,8 +126,10 @@ def kept(folder: Path, problem: str, method: str, seeds: range) -> Cell:
         made = run_cell(problem, method, seeds)._asdict()
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({name: np.asarray(value).tolist() for name, value in made.items()}))
-    found = json.loads(path.read_text())
-    return Cell(**{name: np.array(value) if isinstance(value, list) else value for name, value in found.items()})
+    found: dict[str, Any] = json.loads(path.read_text())
+    for name in ("z", "z_mean", "errors", "is_ok"):
+        found[name] = np.array(found[name])
+    return Cell(**found)
 
 
 def gated(folder: Path, problem: str, method: str, num_seeds: int) -> tuple[list[Cell], bool]:

@@ -5,7 +5,7 @@ chain, step. What a step draws is made from that key by a short hash instead, be
 Threefry in a step would compile for as long as a density does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +99,7 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     return jnp.stack(_counted(key, shape), axis=-1)
 
 
-def _fold_in(key: jax.Array, data: jax.Array) -> jax.Array:
+def _fold_in(key: jax.Array, data: Any) -> jax.Array:
     """Counted down from the last counter, so that none is a key that `split` gives."""
     return jnp.stack(hashed(key, ~jnp.asarray(data).astype(jnp.uint32)))
 
