@@ -24,7 +24,8 @@ from hypothesis import HealthCheck, given, seed, settings
 
 import thermocline as tc
 from studies import fuzz_calls
-from studies.fuzz_calls import Call, calls
+from studies.fuzz_calls import calls
+from studies.fuzz_parts import Call
 
 BATCH = 100
 A_MINUTE = 60.0

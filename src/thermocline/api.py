@@ -11,6 +11,7 @@ import numpy as np
 
 from thermocline.api_many import extend_many
 from thermocline.auto.black_box import find_base, prior_rows
+from thermocline.auto.many_dimensions import NOT_LOOKED_FOR
 from thermocline.auto.mode_masses import table_of_modes, table_of_modes_again
 from thermocline.bases import BaseFit, NormalisedDensity, check_base
 from thermocline.checks.stopping import is_sound
@@ -21,7 +22,8 @@ from thermocline.engine.explore import Exploration, Explorations, explore, go_on
 from thermocline.engine.folder import Guarded
 from thermocline.engine.given import prepared, resolve_base
 from thermocline.engine.loop import Outcomes, Timer
-from thermocline.engine.plan import TARGET_ERROR, Lengths, checked_options, lengths_of
+from thermocline.engine.memory import Needs, streams, within_memory
+from thermocline.engine.plan import MOST_DRAWS, TARGET_ERROR, Lengths, checked_options, lengths_of
 from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.engine.workers import on_workers
 from thermocline.evaluator import Evaluator, checked_evaluator
@@ -91,6 +93,8 @@ def sample(
         budget = Budget.of(max_evaluations, max_seconds)
         evaluate = checked_evaluator(target, precision, budget, runner=runner)
         target = replace(target, known_modes=None)  # of the search alone
+        needs = Needs(evaluate.dimension, num_chains, np.dtype(precision).itemsize)
+        lengths = within_memory(needs, lengths, is_stored=checkpoint is not None)
         limits = {"max evaluations": max_evaluations, "max seconds": max_seconds}
         with timer.timing("base"):
             fit = base_for(evaluate, base, seed, target_error or TARGET_ERROR, reporter, checkpoint, limits)
@@ -100,7 +104,7 @@ def sample(
             if checkpoint is None:
                 return None
             marks = run_fingerprint(paths, chosen, seed, num_chains, precision).marks()
-            return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"})
+            return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"}, streams=streams(needs, lengths))
 
         options: dict[str, Any] = {"runner": runner, "checkpoint": stored, "chunk_size": chunk_size}
         explored = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, **options)
@@ -111,6 +115,7 @@ def sample(
             try:
                 with timer.timing("modes"):
                     modes = table_of_modes(seed, evaluate, fit, explored, reporter)
+                notes = notes if modes is not None or NOT_LOOKED_FOR in notes else (*notes, NOT_LOOKED_FOR)
             except BudgetSpentError as limit:
                 notes = (*notes, f"{limit} left nothing for the table of modes: no check is made of them.")
         spent = Phases(base=int(fit.num_gradients), modes=evaluate.num_rows - num_before)
@@ -130,6 +135,8 @@ def _cut_short(result: Result, lengths: Lengths, max_evaluations: float | None, 
     """Which limit ended the run before its error was what it should be, if any did."""
     limits = (("max_evaluations", max_evaluations), ("max_seconds", max_seconds))
     named = " or ".join(f"{name}={value:g}" for name, value in limits if value is not None)
+    if lengths.most_draws <= min(result.draws.log_ratio.shape[1], MOST_DRAWS - 1):
+        named = "the memory that was free (a folder as checkpoint= holds more draws)"
     answer, wanted = result.log_evidence, lengths.target_error
     if not named or wanted is None or answer is None or answer.standard_error <= wanted:
         return ""

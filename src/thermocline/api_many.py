@@ -20,6 +20,7 @@ from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import Lengths, explore_batch, go_on
 from thermocline.engine.folder import Guarded
 from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
+from thermocline.engine.memory import USED, free_bytes
 from thermocline.engine.plan import TARGET_ERROR, Pace, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, Silent, reporter_for, watched
@@ -43,7 +44,6 @@ GROUP_SIZE_ELSEWHERE = 256
 BLOCKS_AT_ONCE = 8  # go through the phases of a run together
 NUM_DRAWS = 1000  # a chain, where neither a number nor an error is asked for
 NUM_KEPT = 256  # draws of a warm-up round that adaptation sees, over all chains of a target
-MOST_BYTES = 8e9  # of draws of the parameters, in memory
 
 
 @suggesting
@@ -102,10 +102,11 @@ def sample_many(
         target = replace(target, initial_position=position)
         check_signature(replace(target, data=at(data, 0)))
         num_bytes = number * num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
-        if positions and checkpoint is None and num_bytes > MOST_BYTES:
+        if positions and checkpoint is None and num_bytes > (room := USED * free_bytes()):
             raise ThermoclineError(
-                f"the draws of the parameters would take {num_bytes / 1e9:.0f} GB; pass positions=False to keep only "
-                "their weights, draw less, or call sample_many on a part of the data at a time."
+                f"the draws of the parameters would take {num_bytes / 1e9:.1f} GB, and {room / 1e9:.1f} GB are free "
+                "for them; give a folder as checkpoint=, whose files then hold the draws, pass positions=False to keep "
+                "only their weights, or draw less (num_draws)."
             )
         if base is None:
             error = target_error or TARGET_ERROR

@@ -127,8 +127,36 @@ def check_target(target: Any) -> None:
         if not (callable(part) or (part is None and name == "constrain")):
             raise ThermoclineError(f"{name} of the target is {brief(part)}; give a function of a position.")
     check_position(target.initial_position)
-    for name in ("data", "known_modes"):
+    for name in ("data", "known_modes", "prior"):
         check_numbers(getattr(target, name), name)
+    _check_of_front_ends(target)
+
+
+def _check_of_front_ends(target: Target) -> None:
+    """What front ends fill in, and people may too."""
+    for name in ("log_likelihood", "host", "predict"):
+        part = getattr(target, name)
+        if not (part is None or callable(part)):
+            raise ThermoclineError(f"{name} of the target is {brief(part)}; give a function, or None.")
+    for name in ("caveats", "observed"):
+        part = getattr(target, name)
+        if not (isinstance(part, tuple) and all(isinstance(each, str) for each in part)):
+            raise ThermoclineError(f"{name} of the target is {brief(part)}; give a tuple of strings.")
+    unknown = sorted(set(target.observed) - set(target.data if isinstance(target.data, Mapping) else ()))
+    if unknown:
+        raise ThermoclineError(f"observed names {', '.join(unknown)}, which is not among the target's data by name.")
+    if not (target.labels is None or isinstance(target.labels, Labels)):
+        raise ThermoclineError(
+            f"labels of the target is {brief(target.labels)}; give thermocline.target.Labels(dims, coords), or None."
+        )
+    if not isinstance(target.name, str):
+        raise ThermoclineError(f"name of the target is {brief(target.name)}; give a string.")
+    for name in ("log_density", "sample"):
+        if target.prior is not None and not callable(getattr(target.prior, name, None)):
+            raise ThermoclineError(
+                f"prior of the target is {brief(target.prior)}, which has no `{name}`; give a base, as "
+                "tc.Gaussian.diagonal(mean, deviation), or None."
+            )
 
 
 def check_numbers(tree: Any, name: str) -> None:
@@ -140,6 +168,8 @@ def check_numbers(tree: Any, name: str) -> None:
     for leaf in leaves.values():
         if not hasattr(leaf, "aval") and np.asarray(leaf).dtype.kind not in "biufcV":
             raise ThermoclineError(f"{name} holds {brief(leaf)}, which is no array of numbers; give floats.")
+
+
 def _why_not_called(target: Target, error: Exception) -> str:
     """What the user's density said, where it said it, and what it may want."""
     given = "log_density(position)" if target.data is None else "log_density(position, data)"

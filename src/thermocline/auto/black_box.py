@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from thermocline.auto.design import Designer
+from thermocline.auto.many_dimensions import MOST_DIMENSIONS, fit_many_dimensions
 from thermocline.auto.many_modes import fit_many_modes
 from thermocline.auto.pilots import ROOM, pilot
-from thermocline.bases import BaseFit, sampled_rows
+from thermocline.bases import BaseFit, check_base, sampled_rows
 from thermocline.engine.folder import Guarded
 from thermocline.engine.progress import Reporter, reporter_for, watched
 from thermocline.evaluator import Evaluator, checked_evaluator
@@ -49,6 +50,9 @@ def fit_auto(
 
 def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Reporter) -> BaseFit:
     """Search, design, and pilots while the design is poor."""
+    if evaluate.dimension > MOST_DIMENSIONS:
+        starts = starts_of(evaluate, seed, evaluate.initial_position[None])[0]
+        return fit_many_dimensions(evaluate, starts, seed, target_error, reporter)
     search = searched(evaluate, seed, evaluate.initial_position[None], reporter)
     designer = Designer(evaluate, np.random.default_rng([seed, STREAM, 1]), search, target_error)
     num_pilots = 0
@@ -84,13 +88,8 @@ def searched(
 ) -> Search:
     """The search for modes, which looks at given rows too; where nothing is found at all, from a variational fit."""
     reporter.phase("searching for modes", None)
-    prior, given = evaluate.target.prior, evaluate.target.known_modes
-    rows = starts[:0] if rows is None else rows
-    if prior is not None:
-        drawn = prior_rows(prior, seed)
-        starts, rows = np.concatenate([starts, drawn[:NUM_STARTS]]), np.concatenate([drawn[NUM_STARTS:], rows])
-    if given is not None:
-        starts = np.concatenate([starts, np.stack([ravelled(position) for position in given])])
+    starts, looked_at = starts_of(evaluate, seed, starts)
+    rows = looked_at if rows is None else np.concatenate([looked_at, rows])
     search = Search(evaluate, np.random.default_rng([seed, STREAM]), reporter, rows)
     try:
         with evaluate.within(evaluate.budget.half()):
@@ -113,6 +112,18 @@ def searched(
             f"curvature, which takes some {8 * evaluate.dimension + 256:,}."
         )
     return search
+
+
+def starts_of(evaluate: Evaluator, seed: int, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """With draws of the prior and the modes that the user knows of; and draws of the prior to look at."""
+    prior, given, rows = evaluate.target.prior, evaluate.target.known_modes, starts[:0]
+    if prior is not None:
+        check_base(prior, evaluate.target.initial_position, "the prior")
+        drawn = prior_rows(prior, seed)
+        starts, rows = np.concatenate([starts, drawn[:NUM_STARTS]]), drawn[NUM_STARTS:]
+    if given is not None:
+        starts = np.concatenate([starts, np.stack([ravelled(position) for position in given])])
+    return starts, rows
 
 
 def prior_rows(prior: Any, seed: int) -> np.ndarray:

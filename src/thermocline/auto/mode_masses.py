@@ -4,6 +4,7 @@ import numpy as np
 
 from thermocline.auto.black_box import searched
 from thermocline.auto.design import first_mixture
+from thermocline.auto.many_dimensions import MOST_DIMENSIONS
 from thermocline.bases import BaseFit
 from thermocline.engine.explore import Exploration, resampled
 from thermocline.engine.progress import Reporter
@@ -26,12 +27,14 @@ MASSES, AGAIN = 0xCE45, 0xA6A1  # streams of random numbers
 
 def table_of_modes(
     seed: int, evaluate: Evaluator, fit: BaseFit, explored: Exploration, reporter: Reporter
-) -> ModeTable:
-    """What is known of the modes after a run.
+) -> ModeTable | None:
+    """What is known of the modes after a run; nothing in too many dimensions for it.
 
     A base that came without a search for modes gets one here, from the start and from its own draws: that a base was
     given does not mean that it covers the target.
     """
+    if evaluate.dimension > MOST_DIMENSIONS:
+        return None
     if fit.modes is None:
         rows = explored.base_draws.position[np.isfinite(explored.base_draws.log_ratio)]
         starts = np.concatenate([evaluate.initial_position[None], rows[:NUM_STARTS]])

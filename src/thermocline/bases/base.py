@@ -74,32 +74,32 @@ def base_name(base: Any) -> str:
     return f"{type(base).__name__} of {base.num_components}" if hasattr(base, "num_components") else type(base).__name__
 
 
-def check_base(base: NormalisedDensity, initial_position: Any) -> None:
-    """A draw of the base must look like a position of the target, and have a density."""
+def check_base(base: NormalisedDensity, initial_position: Any, called: str = "the base") -> None:
+    """A draw of the base, or of what is `called` otherwise, must look like a position, and have a density."""
     for method in ("log_density", "sample"):
         if not callable(getattr(base, method, None)):
             raise ThermoclineError(
-                f"the base has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample)."
+                f"{called} has no `{method}`; give tc.Gaussian(...) or tc.Base(log_density, sample)."
             )
     try:
         draw = jax.eval_shape(lambda: base.sample(jax.random.key(0)))
     except Exception as error:  # noqa: BLE001 - a user's own code says what it likes
         raise ThermoclineError(
-            f"the base cannot be sampled: {reason(error)}. Are its mean and scale floats, and of the same size?"
+            f"{called} cannot be sampled: {reason(error)}. Are its mean and scale floats, and of the same size?"
         ) from None
     expected = {name: np.shape(leaf) for name, leaf in named_leaves(initial_position).items()}
     actual = {name: leaf.shape for name, leaf in named_leaves(draw).items()}
     if expected != actual or jax.tree.structure(draw) != jax.tree.structure(initial_position):
         raise ThermoclineError(
-            f"the base draws positions of shape {actual} but the target lives on {expected}; "
-            "a base must sample the same PyTree as `initial_position`."
+            f"{called} draws positions of shape {actual} but the target lives on {expected}; "
+            "it must sample the same PyTree as `initial_position`."
         )
     try:
         value = jax.eval_shape(base.log_density, draw)
     except Exception as error:  # noqa: BLE001 - likewise
-        raise ThermoclineError(f"the base's log_density cannot be called at its own draw: {reason(error)}.") from None
+        raise ThermoclineError(f"{called}'s log_density cannot be called at its own draw: {reason(error)}.") from None
     if getattr(value, "shape", None) != () or not np.issubdtype(value.dtype, np.floating):
-        raise ThermoclineError(f"the base's log_density returns {brief(value)} where one number is needed, as a float.")
+        raise ThermoclineError(f"{called}'s log_density returns {brief(value)} where one number is needed, as a float.")
 
 
 def check_scales(base: Any) -> None:

@@ -9,6 +9,7 @@ from thermocline.engine.batch import Blocks
 from thermocline.estimators.chains import log_ratio
 from thermocline.estimators.convergence import round_trips
 from thermocline.records import Draws
+from thermocline.support import large
 
 MOST_DRAWS_SHOWN = 2_000  # a chain; running figures thin longer runs
 
@@ -81,8 +82,7 @@ class Drawn:
 
 def _joined(parts: list[tuple[np.ndarray, ...]], row: int) -> tuple[np.ndarray, ...]:
     """The fields of one row over chunks, in C order: then sums round alike, whatever the draws were read from."""
-    whole = (np.concatenate([field[row] for field in leaves], axis=1) for leaves in zip(*parts, strict=True))
-    return tuple(map(np.ascontiguousarray, whole))
+    return tuple(large.joined([field[row] for field in leaves], axis=1) for leaves in zip(*parts, strict=True))
 
 
 def by_chain(rows: Draws) -> Draws:

@@ -11,7 +11,7 @@ from thermocline.bases.base import centres_of, initial_scale, log_densities, sam
 from thermocline.engine.batch import Blocks, Paths, joined, stacked
 from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_answers import FINITE_VARIANCE
-from thermocline.evaluator import Evaluator
+from thermocline.evaluator import WIDTHS, Evaluator
 from thermocline.movers import Metric, metric_of
 from thermocline.paths import Path
 from thermocline.records import BaseDraws, Estimate
@@ -24,6 +24,7 @@ from thermocline.target import describe
 NUM_BASE_DRAWS = 4096
 NUM_SUPPORT_DRAWS = 2**16  # once some fall off the target's support
 MOST_BASE_DRAWS = 2**16
+MOST_BYTES, BYTES_AT_ONCE = 1e9, 2.5e8  # of draws of one base, and of those that are looked at together
 FIRST, BOUGHT, MORE = 0xBA5E, 0xBA5F, 0xBA60  # streams of random numbers
 CERTAIN = Estimate(0.0, 0.0, np.inf)
 
@@ -109,8 +110,11 @@ def draw_bases(
 
 def log_ratio_at(path: Path, rows: np.ndarray, runner: Runner = in_process) -> np.ndarray:
     """R at ravelled positions of a single target, one a row."""
-    log_target = Evaluator(path.target, str(rows.dtype), runner=runner).unchecked(rows)[0]
-    log_base = log_densities(to_numpy(path.base), rows, path.target.initial_position)
+    evaluate, base = Evaluator(path.target, str(rows.dtype), runner=runner), to_numpy(path.base)
+    number = max(int(BYTES_AT_ONCE / (rows.itemsize * rows.shape[1])) // WIDTHS[-1], 1) * WIDTHS[-1]
+    parts = [rows[first : first + number] for first in range(0, len(rows), number)]
+    log_target = np.concatenate([evaluate.unchecked(part)[0] for part in parts])
+    log_base = np.concatenate([log_densities(base, part, path.target.initial_position) for part in parts])
     with np.errstate(invalid="ignore"):
         return log_target - float(path.log_zeta) - log_base
 
@@ -127,7 +131,8 @@ def bought(streams: np.ndarray, prepared: Prepared, target_error: float, runner:
     """
     log_ratio = prepared.log_ratio[0]
     wanted = (1 / max(kish_share(log_ratio), 1e-12) - 1) / (target_error / 2) ** 2
-    number = int(min(2 ** np.ceil(np.log2(max(wanted, 1.0))), MOST_BASE_DRAWS)) - log_ratio.size
+    most = min(MOST_BASE_DRAWS, int(MOST_BYTES / (8 * prepared.paths.one(0).dimension)))
+    number = int(min(2 ** np.ceil(np.log2(max(wanted, 1.0))), most)) - log_ratio.size
     if number <= 0 or not pareto_k(log_ratio) < FINITE_VARIANCE:
         return prepared
     assert prepared.positions is not None, "a single target's are kept"

@@ -106,7 +106,7 @@ def maximise(
     keep_paths: bool = False,
     confirms: bool = True,
 ) -> Optima:
-    """Where L-BFGS ends from each ravelled start, one a row; `root` is R of a metric R Rᵀ to begin in.
+    """Where L-BFGS ends from each ravelled start, one a row; `root` is R of a metric R Rᵀ to begin in, or deviations.
 
     A lane has arrived where the quasi-Newton step promises next to no gain, in nats: units of the coordinates do not
     matter. Until a lane has moved in a direction, though, L-BFGS cannot know how far that goes. So rounds end with
@@ -184,7 +184,7 @@ class _Lanes(NamedTuple):
     direction: np.ndarray
     size: np.ndarray  # of the step to be tried, in directions
     num_idle: np.ndarray
-    root: np.ndarray | None  # of the metric, (lane, dimension, dimension)
+    root: np.ndarray | None  # of the metric, (lane, dimension, dimension), or of a diagonal one, (lane, dimension)
 
     @property
     def promise(self) -> np.ndarray:
@@ -273,7 +273,7 @@ def _first_size(slope: np.ndarray, root: np.ndarray | None) -> np.ndarray:
 
 
 def _white(rows: np.ndarray, root: np.ndarray | None, *, is_turned: bool = False) -> np.ndarray:
-    """Each row times its root, if there are any; or times that transposed."""
-    if root is None:
-        return rows
+    """Each row times its root, if there are any; or times that transposed. A row of deviations is a diagonal one."""
+    if root is None or root.ndim == 2:
+        return rows if root is None else rows * root
     return (rows[:, None] @ (root.swapaxes(1, 2) if is_turned else root))[:, 0]

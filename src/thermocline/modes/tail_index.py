@@ -6,6 +6,7 @@ from thermocline.evaluator import Evaluator
 from thermocline.records import TailIndex
 
 NUM_DRAWS, MOST_AXES, NUM_OBLIQUE = 16, 32, 8
+BYTES_AT_ONCE = 250_000_000  # of points that are looked at together
 FAR, FARTHER = 1e3, 1e6  # deviations
 STEEP = 4.0  # power: a density that has fallen so fast by then is taken for proper; rounding may hold it up farther out
 
@@ -23,8 +24,10 @@ def tail_index(evaluate: Evaluator, draws: np.ndarray) -> TailIndex:
     oblique = np.random.default_rng(0).normal(size=(NUM_OBLIQUE, dimension)) * draws.std(axis=0)
     directions = np.concatenate([np.concatenate([axes, -axes]) * np.tile(scales, 2)[:, None], oblique])
     starts = draws[:: max(len(draws) // NUM_DRAWS, 1)][:NUM_DRAWS]
-    distances = np.array([0.0, FAR, FARTHER])[:, None, None, None]
-    here, near, far = evaluate.values(starts + distances * directions[:, None])
+    distances, size = np.array([0.0, FAR, FARTHER])[:, None, None, None], 24 * len(starts) * dimension
+    parts = np.array_split(directions, -(-size * len(directions) // BYTES_AT_ONCE))
+    values = [evaluate.values(starts + distances * part[:, None]) for part in parts]
+    here, near, far = np.concatenate(values, axis=1)
     steep = np.repeat([STEEP, STEEP + dimension - 1], [2 * len(axes), NUM_OBLIQUE])[:, None]
     is_steep = here - near > steep * np.log(FAR)  # infinite where the density is zero already
     powers = np.where(is_steep, np.inf, np.where(is_steep, 0.0, near) - far) / np.log(FARTHER / FAR)

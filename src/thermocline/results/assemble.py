@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from thermocline.engine.batch import Paths
+from thermocline.engine.batch import Paths, at
 from thermocline.engine.explore import Exploration
 from thermocline.engine.program import chain_mesh
 from thermocline.estimators.chains import systematic_resample
@@ -20,7 +20,7 @@ from thermocline.records import Cost, ModeTable, Phases, RunInfo
 from thermocline.results import storage
 from thermocline.results.continuation import Continuation
 from thermocline.results.result import Result
-from thermocline.support import fingerprint
+from thermocline.support import fingerprint, large
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.fingerprint import Fingerprint
 from thermocline.support.flat import unravelled
@@ -31,6 +31,7 @@ from thermocline.target import Labels, Target, leaf_name, shapes
 NOTHING = Cost(Phases(), Phases())
 MOST_NUMBERS = 2**23  # log likelihoods kept, over all draws and observations; longer runs are thinned evenly
 AT_ONCE = 2**10  # draws at which they are computed
+SHOWN_AT_ONCE = 2**12  # draws, of very many
 
 
 def run_fingerprint(paths: Paths, method: Method, seed: int, num_chains: int, precision: str) -> Fingerprint:
@@ -85,17 +86,12 @@ def assemble(
     path, outcome, base_draws, log_support = exploration
     law = outcome.tuning.law
     num_chains, num_draws = outcome.draws.log_ratio.shape
-    rows = np.concatenate([base_draws.position, outcome.draws.position.reshape(num_chains * num_draws, -1)])
+    rows = outcome.draws.position.reshape(num_chains * num_draws, -1)
     locations, prior = rows[:0] if modes is None else modes.location, rows[:0] if prior is None else prior
-    num_base, num_rows, num_known = len(base_draws.position), len(rows), len(rows) + len(locations)
-    pool = in_coordinates(path.target, np.concatenate([rows, locations, prior]))
-    of_base, of_modes, of_prior = (
-        jax.tree.map(lambda leaf: leaf[part], pool[1])  # noqa: B023
-        for part in (slice(num_base), slice(num_rows, num_known), slice(num_known, None))
+    (_, of_base), drawn, (_, of_modes), (_, of_prior) = in_coordinates(
+        path.target, [base_draws.position, rows, locations, prior]
     )
-    trees, shown = jax.tree.map(
-        lambda leaf: leaf[num_base:num_rows].reshape(num_chains, num_draws, *leaf.shape[1:]), pool
-    )
+    trees, shown = jax.tree.map(lambda leaf: leaf.reshape(num_chains, num_draws, *leaf.shape[1:]), drawn)
     evaluations = Phases(warmup=outcome.warmup_gradients, sampling=int(outcome.draws.num_gradients.sum()))
     info = RunInfo(
         seed=int(seed),
@@ -163,10 +159,29 @@ def _plain_labels(labels: Labels | None) -> Labels:
     return Labels({name: list(dims) for name, dims in labels.dims.items()}, coords)
 
 
-def in_coordinates(target: Target, positions: np.ndarray) -> tuple[Any, Any]:
-    """Ravelled positions as PyTrees, unconstrained and as people see them; both are one without a `constrain`."""
-    trees = unravelled(positions, target.initial_position)
-    return trees, trees if target.constrain is None else to_numpy(_shown(target, trees))
+def in_coordinates(target: Target, groups: list[np.ndarray]) -> list[tuple[Any, Any]]:
+    """Ravelled positions as PyTrees, unconstrained and as people see them; both are views without a `constrain`.
+
+    Groups of them are shown together, which takes one program; large ones in parts of one size.
+    """
+    trees = [unravelled(rows, target.initial_position) for rows in groups]
+    if target.constrain is None:
+        return [(tree, tree) for tree in trees]
+    if sum(rows.nbytes for rows in groups) > large.LARGE:
+        return [(tree, _in_parts(target, rows)) for tree, rows in zip(trees, groups, strict=True)]
+    shown = to_numpy(_shown(target, unravelled(np.concatenate(groups), target.initial_position)))
+    lasts = np.cumsum([len(rows) for rows in groups])
+    places = [slice(last - len(rows), last) for rows, last in zip(groups, lasts, strict=True)]
+    return [(tree, at(shown, place)) for tree, place in zip(trees, places, strict=True)]
+
+
+def _in_parts(target: Target, rows: np.ndarray) -> Any:
+    """As people see them, so many at a time."""
+    shown = [
+        to_numpy(_shown(target, unravelled(np.resize(some, (SHOWN_AT_ONCE, rows.shape[1])), target.initial_position)))
+        for some in (rows[first : first + SHOWN_AT_ONCE] for first in range(0, max(len(rows), 1), SHOWN_AT_ONCE))
+    ]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(rows)], *shown)
 
 
 @jit_by(lambda target, trees: target.constrain)

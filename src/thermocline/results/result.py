@@ -22,6 +22,7 @@ from thermocline.results import weighing as of_draws
 from thermocline.results.continuation import Continuation
 from thermocline.results.output import Pictures
 from thermocline.results.weighing import Weighing, as_betas, as_sampled, by_component, log_prior, moments
+from thermocline.support import large
 from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.options import is_whole
 from thermocline.support.precision import computing_in
@@ -166,7 +167,7 @@ class Result(Pictures):
     def positions(self) -> np.ndarray:
         """The pool's draws as they were sampled: ravelled, unconstrained, one a row."""
         rows = self.draws.position.reshape(-1, self.draws.position.shape[-1])
-        return rows if self.states is None else np.concatenate([self.base_draws.position, rows])
+        return rows if self.states is None else large.joined([self.base_draws.position, rows])
 
     def numbered(self, mode: int) -> np.ndarray:
         """Which draws of the pool are of "mode 1", "mode 2" and so on, where that mode has any weight."""
@@ -268,7 +269,7 @@ class Result(Pictures):
         flat = {name: values.reshape(-1, *values.shape[2:]) for name, values in self.parameters.items()}
         if self.states is None:
             return flat
-        return {name: np.concatenate([self.base_parameters[name], values]) for name, values in flat.items()}
+        return {name: large.joined([self.base_parameters[name], values]) for name, values in flat.items()}
 
     @property
     def log_weight(self) -> np.ndarray:
