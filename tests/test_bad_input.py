@@ -1,6 +1,7 @@
 """Wrong targets, bases, options and methods, and the sentence that each gets."""
 
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,11 @@ ELSEWHERE = ("the base draws positions of shape", "'x': (2,)", "same PyTree as `
 SEED, INTEGER = "give an integer from 0 to 2**32 - 1", "give an integer of at least"
 ERROR, CHUNK = "give a positive standard error of log Z, or None", "give a positive number of steps, or None"
 PRECISION = "choose one of float64, float32"
+
+
+def target_with(part: str, value: Any) -> Any:
+    return sample(tc.Target(log_density, START, **{part: value}))
+
 
 TABLE = [
     # the target
@@ -133,6 +139,28 @@ TABLE = [
         "is nan at",
         "of 4096 draws of the base, first at scale = ",
         "return -inf off the support",
+    ),
+    *(
+        case(f"{name} of the target", partial(target_with, name, 3.0), f"{name} of the target is 3.0", remedy)
+        for name, remedy in (
+            ("caveats", "give a tuple of strings"),
+            ("observed", "give a tuple of strings"),
+            ("labels", "give thermocline.target.Labels"),
+            ("predict", "give a function, or None"),
+            ("prior", "which has no `log_density`"),
+            ("name", "give a string"),
+        )
+    ),
+    case(
+        "an observed datum that is not there",
+        partial(target_with, "observed", ("y",)),
+        "observed names y, which is not among the target's data",
+    ),
+    case(
+        "a prior of another shape",
+        lambda: sample(tc.Target(log_density, START, prior=tc.Gaussian.diagonal({"x": np.zeros(2)}, 1.0)), base=None),
+        "the prior draws positions of shape",
+        "same PyTree as `initial_position`",
     ),
     # the base
     base("of another shape", tc.Gaussian.diagonal({"x": np.zeros(3), "scale": 0.0}, 1.0), *ELSEWHERE),

@@ -1,4 +1,4 @@
-"""Unusual input that is good, and what sampling leaves alone; `test_bad_input.py` and `test_bad_questions.py` have what is not."""
+"""Unusual input that is good, and what sampling leaves alone; `test_bad_input.py` has the input that is not."""
 
 import subprocess
 import sys

@@ -104,7 +104,8 @@ def sample(
             if checkpoint is None:
                 return None
             marks = run_fingerprint(paths, chosen, seed, num_chains, precision).marks()
-            return Checkpoint(checkpoint, marks | {"run length": f"{num_warmup}, {num_draws}, {target_error}"}, streams=streams(needs, lengths))
+            marks |= {"run length": f"{num_warmup}, {num_draws}, {target_error}"}
+            return Checkpoint(checkpoint, marks, streams=streams(needs, lengths))
 
         options: dict[str, Any] = {"runner": runner, "checkpoint": stored, "chunk_size": chunk_size}
         explored = explore(seed, target, fit.base, fit.log_zeta, chosen, lengths, reporter, **options)
