@@ -85,7 +85,7 @@ class Noting:
         self.client, self.tasks, self.shared = client, [], []
 
     def submit(self, function: Any, *given: Any, **options: Any) -> Any:
-        from thermocline.engine.workers import compute
+        from thermocline.engine.tasks import compute
 
         (self.tasks if function is compute else self.shared).append(sum(len(p) for p in given if type(p) is bytes))
         return self.client.submit(function, *given, **options)

@@ -2,19 +2,18 @@
 
 What travels is a task: a pure function of arrays, in three pieces. *Code* is a PyTree's structure, with the user's
 functions in it; *held* are the data and bases of a block (`Paths`) or of the evaluator (`Target`), the same for many
-tasks; the rest is what changes. Code and held pieces are results of tasks themselves: they go to the scheduler once, to
-a worker when it first needs them, and are made again when a worker that had them is lost.
+tasks; the rest is what changes, but for large arrays among it that were in a task before, as a block's tuning is while
+it samples. Code and held pieces are results of tasks themselves: they go to the scheduler once, to a worker when it
+first needs them, and are made again when a worker that had them is lost.
 """
 
 import os
-import pickle
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import lru_cache
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from threading import Lock
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -24,6 +23,7 @@ import numpy as np
 
 from thermocline.engine.batch import Batch, Paths
 from thermocline.engine.program import of_all_chains
+from thermocline.engine.tasks import Held, check_versions, compute, own_versions, plain, precision, versions
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
@@ -32,6 +32,7 @@ from thermocline.target import Target
 
 CHAINS_A_BLOCK = 4  # of a single target; for any number of workers the same, because width changes rounding
 MOST_DEATHS = 20  # of workers, from which the block that they were computing is held to be the cause
+LARGE, MOST_PIECES = 2**14, 512  # bytes of an array that is looked for among what was sent, and how many are known
 BLOCKS_A_WORKER = 2  # under way at a time, so that none waits for the coordinator
 AHEAD = 16  # times as many are handed in before the first is waited for
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -46,6 +47,7 @@ class Workers:
         self.client, self.lock, self.is_stopped = client, Lock(), False
         self.codes: dict[Any, Any] = {}
         self.held: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self.pieces: OrderedDict[bytes, Any] = OrderedDict()  # by hash: None for an array that has been sent once
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         under_way: deque[list[Any]] = deque()
@@ -65,17 +67,35 @@ class Workers:
         if self.is_stopped:
             raise CancelledError
         leaves, structure = jax.tree.flatten((function, item), is_leaf=lambda node: isinstance(node, Paths | Target))
-        held = {i: self._held(leaf) for i, leaf in enumerate(leaves) if isinstance(leaf, Paths | Target)}
-        rest = _packed([None if i in held else _plain(leaf) for i, leaf in enumerate(leaves)])
+        known = {i: self._known(leaf) for i, leaf in enumerate(leaves)}
+        held = {i: piece for i, piece in known.items() if piece is not None}
+        rest = _packed([None if i in held else plain(leaf) for i, leaf in enumerate(leaves)])
         shared = self._code(structure), list(held), list(held.values())
         return self.client.submit(compute, *shared, rest, precision(), versions(), pure=False)
+
+    def _known(self, leaf: Any) -> Any:
+        """What stands on the workers for a leaf; None where it has to travel."""
+        if isinstance(leaf, Paths | Target):
+            return self._held(leaf)
+        if not (isinstance(leaf, np.ndarray | jax.Array) and leaf.nbytes >= LARGE):
+            return None
+        array = np.ascontiguousarray(leaf)
+        key = blake2b(array.data, key=f"{array.shape}{array.dtype}".encode()[:64]).digest()
+        with self.lock:
+            if key in self.pieces and self.pieces[key] is None:
+                self.pieces[key] = self._sent(Held, self._code(jax.tree.structure(0)), _packed([array]))
+            piece = self.pieces.setdefault(key, None)
+            self.pieces.move_to_end(key)
+            while len(self.pieces) > MOST_PIECES:
+                self.pieces.popitem(last=False)
+        return piece
 
     def _held(self, tree: Any) -> Any:
         """The arrays of a tree on the workers, once for as long as the tree lives."""
         with self.lock:
             if tree not in self.held:
                 leaves, structure = jax.tree.flatten(tree)
-                self.held[tree] = self._sent(Held, self._code(structure), _packed(list(map(_plain, leaves))))
+                self.held[tree] = self._sent(Held, self._code(structure), _packed(list(map(plain, leaves))))
             return self.held[tree]
 
     def _code(self, structure: Any) -> Any:
@@ -110,46 +130,6 @@ class Workers:
             raise ThermoclineError(LOST.format(type(error).__name__)) from error
 
 
-class Held:
-    """Arrays that tasks share on a worker: they travel as bytes, and are unpacked for the first task."""
-
-    def __init__(self, code: bytes, packed: bytes) -> None:
-        self.code, self.packed, self.tree = code, packed, None
-
-    def unpacked(self) -> Any:
-        if self.tree is None:
-            self.tree = jax.device_put(jax.tree.unflatten(structure_of(self.code), pickle.loads(self.packed)))
-        return self.tree
-
-    def __reduce__(self) -> Any:
-        return Held, (self.code, self.packed)
-
-
-def compute(
-    code: bytes, places: list[int], held: list[Held], rest: bytes, precision: str, asked_by: dict[str, str]
-) -> Any:
-    """A task, on the worker: the function of its item, with NumPy for JAX's arrays."""
-    _check_versions({"a worker": versions()}, asked_by)
-    with computing_in(precision):
-        leaves = pickle.loads(rest)
-        for place, tree in zip(places, held, strict=True):
-            leaves[place] = tree.unpacked()
-        function, item = jax.tree.unflatten(structure_of(code), leaves)
-        return jax.tree.map(_plain, function(item))
-
-
-@lru_cache(maxsize=1024)
-def structure_of(code: bytes) -> Any:
-    """The registry of a worker: what was unpickled anew would not be what JAX has compiled."""
-    try:
-        return jax.tree.structure(pickle.loads(code))
-    except (ImportError, AttributeError) as error:
-        raise ThermoclineError(
-            f"a worker cannot read the target ({error}): install what it needs there too, or send your own module "
-            "along by cloudpickle.register_pickle_by_value(module)."
-        ) from error
-
-
 def by_chains(item: Any) -> list[Any]:
     """The block of a single target in parts of a few chains; anything else as it is."""
     if not (isinstance(item, Batch) and item.paths.is_single):
@@ -161,10 +141,6 @@ def by_chains(item: Any) -> list[Any]:
 def _some_chains(block: Batch, some: slice) -> Batch:
     starts, states = jax.tree.map(lambda leaf: np.asarray(leaf)[:, some], (block.starts, block.states))
     return replace(block, chains=block.chains[some], starts=starts, states=states)
-
-
-def _plain(leaf: Any) -> Any:
-    return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf
 
 
 def _packed(tree: Any) -> bytes:
@@ -200,11 +176,6 @@ def mapped(runner: Runner, function: Callable[[Any], Any], items: list[Any], blo
         raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def precision() -> str:
-    """That is in force, in this thread."""
-    return "float64" if jax.config.jax_enable_x64 else "float32"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Own(NamedTuple):
@@ -259,40 +230,6 @@ def on_workers(workers: Any) -> Iterator[Runner]:
             raise ThermoclineError(
                 f"workers is {workers!r}; give a number of processes, a dask.distributed Client, or its address."
             )
-        there = client.run(_own_versions())
-        _check_versions(there, versions())
+        there = client.run(own_versions())
+        check_versions(there, versions())
         yield Workers(client)
-
-
-@lru_cache(maxsize=1)
-def versions() -> dict[str, str]:
-    """Of what decides the bits and what can be unpickled."""
-    return _own_versions()()
-
-
-def _own_versions() -> Callable[[], dict[str, str]]:
-    """By value, so that a worker of any version can say its own."""
-
-    def own() -> dict[str, str]:
-        from importlib.metadata import PackageNotFoundError, version
-        from platform import python_version
-
-        found = {"Python": python_version().rpartition(".")[0]}
-        for package in ("thermocline", "jax"):
-            try:
-                found[package] = version(package)
-            except PackageNotFoundError:
-                found[package] = "missing"
-        return found
-
-    return own
-
-
-def _check_versions(there: dict[str, dict[str, str]], here: dict[str, str]) -> None:
-    for worker, found in there.items():
-        for package in here:
-            if found[package] != here[package]:
-                raise ThermoclineError(
-                    f"{worker} has {package} {found[package]}, and this process {here[package]}: draws would depend "
-                    "on who computes them. Install the same version there."
-                )

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import jax
@@ -66,10 +65,26 @@ def from_pymc(model: Any) -> Target:
         )
 
 
+class _Compiled:
+    """PyTensor's function of some graphs without inputs, compiled when first called; where it travels, they do."""
+
+    def __init__(self, outputs: list[Any]) -> None:
+        self.outputs, self.function = outputs, None
+
+    def __call__(self) -> list[np.ndarray]:
+        from pytensor.compile.function import function
+
+        if self.function is None:
+            self.function = function([], self.outputs, mode="FAST_COMPILE")
+        return self.function()
+
+    def __reduce__(self) -> Any:
+        return _Compiled, (self.outputs,)
+
+
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
     """The prior as a base; drawn on the host by PyMC itself, which can draw from every distribution it has."""
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
-    from pytensor.compile.function import function
 
     transforms = model.rvs_to_transforms
     outputs = [
@@ -78,13 +93,13 @@ def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) 
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     outputs = replace_rng_nodes(outputs)
     generators = find_rng_nodes(outputs)
-    compiled = cache(lambda: function([], outputs, mode="FAST_COMPILE"))  # when first drawn from
+    compiled = _Compiled(outputs)
 
     def draw(rows: np.ndarray) -> np.ndarray:
         draws = []
         for row in rows.astype(np.uint32):
             reseed_rngs(generators, row.tolist())
-            values = dict(zip(names, compiled()(), strict=True))
+            values = dict(zip(names, compiled(), strict=True))
             draws.append(np.concatenate([np.ravel(values[name]) for name in sorted(values)]))
         return np.stack(draws)
 
