@@ -48,7 +48,9 @@ def spectrum_at(generator: np.random.Generator, evaluate: RowDensity, location: 
     product = whitened_product(evaluate, location, own)
     values, vectors = lanczos(product, generator.normal(size=own.size), NUM_STEPS)
     values = np.maximum(np.abs(values), FLAT)
-    most = max((own.size - values.sum()) / max(own.size - len(values), 1), FLAT)  # the trace is the dimension
+    rest = own.size - len(values)  # of which the trace, the dimension, tells what they are on average
+    most = (own.size - values.sum()) / rest if rest > own.size / 2 else np.median(values)
+    most = max(float(most), FLAT)
     wide = values * WIDER < most
     columns = vectors[:, wide] * np.sqrt(most / values[wide] - 1)
     deviations = own / np.sqrt(most)
