@@ -1,25 +1,39 @@
 """Workers: what they cost, what they compile, what travels, and how seconds fall with their number.
 
-python -m benchmarks.workers [--targets 1000] [--workers 1 2 4] [--dear 0.05]
+python -m benchmarks.workers [--targets 1000] [--workers 1 2 4] [--dear 0.05] [--parts none simulated many travel dear]
 
 `sample_many` on logistic regressions (24 coefficients, 500 observations each), with none and with so many processes,
 all with one thread each; then one target whose density takes `--dear` seconds. Every run is a second one: programs are
 compiled. CPU seconds of the workers and of the coordinator, bytes and tasks are little disturbed by what else runs on
-the machine; elapsed seconds are.
+the machine; elapsed seconds are. What is measured is kept in build/workers.jsonl, which benchmarks.scaling reads.
 """
 
 import argparse
+import json
 import os
 import pickle
 import subprocess
 import sys
 import time
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 DIMENSION, NUM_ROWS = 24, 500
+KEPT = Path("build") / "workers.jsonl"
+PARTS = ("none", "simulated", "many", "travel", "dear")
+
+
+def kept(what: str, **measured: Any) -> None:
+    """Printed, and kept for the model."""
+    KEPT.parent.mkdir(exist_ok=True)
+    line = {"what": what, **measured}
+    with KEPT.open("a") as file:
+        print(json.dumps(line), file=file)
+    print("  ".join(f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+                    for name, value in line.items()), flush=True)  # fmt: skip
 
 
 @cache
@@ -75,7 +89,7 @@ def none(number: int) -> None:
     many(number, None)
     began, cpu = time.monotonic(), time.process_time()
     many(number, None)
-    print(f"none     elapsed {time.monotonic() - began:7.1f} s, CPU {time.process_time() - cpu:7.1f} s", flush=True)
+    kept("none", targets=number, elapsed=time.monotonic() - began, cpu=time.process_time() - cpu)
 
 
 class Noting:
@@ -111,12 +125,12 @@ def travelled(number: int, client: Any) -> None:
     note = Noting(client)
     runner = Weighing(note)
     result = many(number, runner)
-    steps = result.runs.known.num_draws.mean()
-    print(
-        f"{len(note.tasks)} tasks, {np.mean(note.tasks) / 1e3:.0f} kB to each, {np.mean(runner.got) / 1e3:.0f} back; "
-        f"{len(note.shared)} shared pieces, {np.sum(note.shared) / 1e3:.0f} kB in all; {steps:.0f} draws a chain",
-        flush=True,
-    )
+    steps = float(result.runs.known.num_draws.mean())
+    sizes = {"to_each": float(np.mean(note.tasks)), "back": float(np.mean(runner.got)), "shared": int(np.sum(note.shared))}
+    kept("travel", targets=number, tasks=len(note.tasks), **sizes, pieces=len(note.shared), draws=steps)
+    began, cpu = time.monotonic(), time.process_time()
+    client.gather(client.map(lambda i: i, range(2000), pure=False))
+    kept("empty tasks", rate=2000 / (time.monotonic() - began), cpu=(time.process_time() - cpu) / 2000)
 
 
 def programs() -> int:
@@ -129,30 +143,26 @@ def programs() -> int:
     return sum(program._cache_size() for program in made)
 
 
-def shared_out(number: int, num_workers: int, seconds: float) -> None:
+def shared_out(number: int, num_workers: int, seconds: float, parts: list[str]) -> None:
     from thermocline.engine.workers import on_workers
 
     with on_workers(num_workers) as runner:
         client: Any = runner.client  # pyright: ignore[reportFunctionMemberAccess]
-        many(min(number, 64), runner)
-        before, began, cpu = sum(client.run(time.process_time).values()), time.monotonic(), time.process_time()
-        many(number, runner)
-        elapsed, here = time.monotonic() - began, time.process_time() - cpu
-        there = sum(client.run(time.process_time).values()) - before
-        print(
-            f"{num_workers:<8} elapsed {elapsed:7.1f} s, CPU of workers {there:7.1f} s, "
-            f"of the coordinator {here:7.1f} s, programs a worker {max(client.run(programs).values())}",
-            flush=True,
-        )
-        if num_workers == 1:
+        if "many" in parts:
+            many(min(number, 64), runner)
+            before, began, cpu = sum(client.run(time.process_time).values()), time.monotonic(), time.process_time()
+            many(number, runner)
+            elapsed, here = time.monotonic() - began, time.process_time() - cpu
+            there = sum(client.run(time.process_time).values()) - before
+            compiled = max(client.run(programs).values())
+            spent = {"elapsed": elapsed, "cpu_workers": there, "cpu_coordinator": here}
+            kept("many", workers=num_workers, targets=number, cores=os.cpu_count(), **spent, programs=compiled)
+        if "travel" in parts and num_workers == 1:
             travelled(number, client)
-            began, cpu = time.monotonic(), time.process_time()
-            client.gather(client.map(lambda i: i, range(2000), pure=False))
-            rate = 2000 / (time.monotonic() - began)
-            print(f"empty tasks: {rate:.0f} a second, {(time.process_time() - cpu) / 2:.2f} ms of CPU each", flush=True)
-        began = time.monotonic()
-        dear(seconds, runner)
-        print(f"{num_workers:<8} one target, {seconds} s a density: {time.monotonic() - began:.1f} s", flush=True)
+        if "dear" in parts:
+            began = time.monotonic()
+            dear(seconds, runner)
+            kept("dear", workers=num_workers, seconds=seconds, elapsed=time.monotonic() - began)
 
 
 def simulated(num_workers: int, seconds: float = 0.5, tasks_each: int = 8) -> None:
@@ -171,9 +181,7 @@ def simulated(num_workers: int, seconds: float = 0.5, tasks_each: int = 8) -> No
         for future in [client.submit(task, payload, pure=False) for _ in range(number)]:
             future.result()
         elapsed, spent = time.monotonic() - began, time.process_time() - cpu
-        share = seconds * tasks_each / elapsed
-        print(f"simulated {num_workers} workers: {number / elapsed:.0f} tasks a second, {share:.0%} of the ideal, "
-              f"{1000 * spent / number:.1f} ms of CPU a task", flush=True)  # fmt: skip
+        kept("simulated", workers=num_workers, seconds=seconds, tasks=number, elapsed=elapsed, cpu=spent / number)
 
 
 def main() -> None:
@@ -181,6 +189,7 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=1000)
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
     parser.add_argument("--dear", type=float, default=0.05)
+    parser.add_argument("--parts", nargs="*", default=[*PARTS], choices=PARTS)
     parser.add_argument("--none", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.none:
@@ -189,12 +198,13 @@ def main() -> None:
     from thermocline.engine.workers import THREADS, XLA_THREADS
 
     print(f"{given.targets} targets, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-    command = [sys.executable, "-m", "benchmarks.workers", "--none", "--targets", str(given.targets)]
-    subprocess.run(command, check=True, env={**os.environ, **THREADS, "XLA_FLAGS": XLA_THREADS})
-    for number in (4, 25):
+    if "none" in given.parts:
+        command = [sys.executable, "-m", "benchmarks.workers", "--none", "--targets", str(given.targets)]
+        subprocess.run(command, check=True, env={**os.environ, **THREADS, "XLA_FLAGS": XLA_THREADS})
+    for number in (4, 25, 100) if "simulated" in given.parts else ():
         simulated(number)
     for number in given.workers:
-        shared_out(given.targets, number, given.dear)
+        shared_out(given.targets, number, given.dear, given.parts)
 
 
 if __name__ == "__main__":
