@@ -46,7 +46,8 @@ def fitted(lines: list[dict[str, Any]]) -> Model:
     """By least squares through the origin, over all runs; the scheduler's rate is the largest that was reached."""
 
     def slope(name: str) -> float:
-        targets, spent = (np.array([line[key] for line in lines if line["what"] == "many"]) for key in ("targets", name))
+        runs = [line for line in lines if line["what"] == "many"]
+        targets, spent = (np.array([line[key] for line in runs]) for key in ("targets", name))
         return float(targets @ spent / (targets @ targets))
 
     travel = [line for line in lines if line["what"] == "travel"][-1]

@@ -126,8 +126,9 @@ def travelled(number: int, client: Any) -> None:
     runner = Weighing(note)
     result = many(number, runner)
     steps = float(result.runs.known.num_draws.mean())
-    sizes = {"to_each": float(np.mean(note.tasks)), "back": float(np.mean(runner.got)), "shared": int(np.sum(note.shared))}
-    kept("travel", targets=number, tasks=len(note.tasks), **sizes, pieces=len(note.shared), draws=steps)
+    sizes = {"to_each": float(np.mean(note.tasks)), "back": float(np.mean(runner.got))}
+    sizes |= {"shared": int(np.sum(note.shared)), "pieces": len(note.shared)}
+    kept("travel", targets=number, tasks=len(note.tasks), **sizes, draws=steps)
     began, cpu = time.monotonic(), time.process_time()
     client.gather(client.map(lambda i: i, range(2000), pure=False))
     kept("empty tasks", rate=2000 / (time.monotonic() - began), cpu=(time.process_time() - cpu) / 2000)

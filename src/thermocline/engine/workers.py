@@ -51,12 +51,24 @@ class Workers:
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         under_way: deque[list[Any]] = deque()
-        for item in items:
-            under_way.append([self._submitted(function, part) for part in by_chains(item)])
-            if len(under_way) >= AHEAD * self.num_at_once:  # of very many, not all at the same time
+        with self._reached():
+            for item in items:
+                under_way.append([self._submitted(function, part) for part in by_chains(item)])
+                if len(under_way) >= AHEAD * self.num_at_once:  # of very many, not all at the same time
+                    yield self._whole(under_way.popleft())
+            while under_way:
                 yield self._whole(under_way.popleft())
-        while under_way:
-            yield self._whole(under_way.popleft())
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """A sentence where the scheduler is gone; nobody asks it for anything again."""
+        from distributed.client import ClosedClientError
+
+        try:
+            yield
+        except (CancelledError, OSError, ClosedClientError) as error:
+            self.is_stopped = True
+            raise ThermoclineError(LOST.format(type(error).__name__)) from error
 
     @property
     def num_at_once(self) -> int:
@@ -126,8 +138,6 @@ class Workers:
             raise ThermoclineError(
                 f"workers died again and again while they computed the same block ({error}); is their memory enough?"
             ) from error
-        except (CancelledError, OSError) as error:
-            raise ThermoclineError(LOST.format(type(error).__name__)) from error
 
 
 def by_chains(item: Any) -> list[Any]:
