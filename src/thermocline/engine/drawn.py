@@ -117,8 +117,10 @@ def running_answer(drawn: Drawn, log_zeta: np.ndarray) -> str | None:
     length = int(drawn.num_draws.max())
     if length < 8 or len(log_zeta) > 1:
         return None
-    stride = max(1, length // MOST_DRAWS_SHOWN)
-    draws = Draws(*(leaf[:, ::stride] for leaf in drawn.of_target(0)))
+    stride, names = max(1, length // MOST_DRAWS_SHOWN), [name for name in Draws._fields if name != "position"]
+    (fields,) = drawn.fields(0, *names)
+    fields = {name: field[:, ::stride] for name, field in zip(names, fields, strict=True)}
+    draws = Draws(position=np.zeros((*fields["log_ratio"].shape, 0)), **fields)  # of which there may be many
     if not np.isfinite(draws.log_weight_base).any():
         return None
     estimate = log_ratio(draws) + float(log_zeta[0])
