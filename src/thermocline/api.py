@@ -73,9 +73,10 @@ def sample(
     short where the base fits, unless `num_warmup` says how long. Within
     `max_evaluations` of the density or `max_seconds` about half is for the search, and sampling ends before a doubling
     that would cost more than is left (a run that resumes counts anew). With `checkpoint`, a folder, the same call
-    resumes a run that was cut off, and large draws stay in its files. `search=False` leaves out the table of modes,
-    and so all checks of them. `chunk_size` bounds the steps between looks at the progress and changes no draw. `workers`, a number of processes or
-    a client of dask.distributed, share out chains and batches of a dear density: the same draws for any number of them.
+    resumes a run that was cut off, and large draws stay in its files. `search=False` leaves out the table of modes, and
+    so all checks of them. `chunk_size` bounds the steps between looks at the progress and changes no draw. `workers`, a
+    number of processes or a client of dask.distributed, share out chains and batches of a dear density: the same draws
+    for any number of them.
     """
     timer, chosen = Timer(), GibbsTempering() if method is None else method
     check_target(target)

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from distributed import Client, LocalCluster
 
 import thermocline as tc
 from tests.engine.test_loop import assert_same, job
-from thermocline.engine import workers
+from thermocline.engine import tasks, workers
 from thermocline.engine.program import advance
 
 MANY = tc.Target(lambda x, centre: -0.5 * jnp.sum((x - centre) ** 2) - jnp.sum(jnp.log1p(x**2)), np.zeros(3))
@@ -83,6 +84,61 @@ def test_draws_do_not_depend_on_workers(monkeypatch):
             assert first == pytest.approx(second, rel=1e-8, abs=1e-8)
     error = np.hypot(here[0].log_evidence.standard_error, alone[0].log_evidence.standard_error)
     assert abs(here[0].log_evidence.value - alone[0].log_evidence.value) < 4 * error
+
+
+class Done:
+    """A task whose result is there."""
+
+    def __init__(self, key, value):
+        self.key, self.value = key, value
+
+    def result(self):
+        return self.value
+
+
+class Here:
+    """A client whose tasks are computed at once, in this process; it notes the bytes that travel with each."""
+
+    def __init__(self):
+        self.travelled = []
+
+    def nthreads(self):
+        return {"here": 1}
+
+    def submit(self, function, *given, key=None, pure=True):
+        if function is tasks.compute:
+            self.travelled.append(len(given[3]))
+        return Done(key, function(*map(self.gathered, given)))
+
+    def gathered(self, given):
+        if type(given) is list:
+            return [self.gathered(each) for each in given]
+        return given.value if type(given) is Done else given
+
+
+def test_what_was_in_a_task_before_stays_on_the_workers(monkeypatch):
+    """Tuning is the same for all chunks of the sampling: it travels with the first two at most."""
+    few, all_of_it = Here(), Here()
+    monkeypatch.setattr(workers, "LARGE", 256)
+    results = many(workers=workers.Workers(few))
+    monkeypatch.setattr(workers, "LARGE", np.inf)
+    whole = many(workers=workers.Workers(all_of_it))
+    assert len(few.travelled) == len(all_of_it.travelled)
+    assert sum(few.travelled) < 0.7 * sum(all_of_it.travelled)
+    for one, other in zip(results, whole, strict=True):
+        assert_same(one, other)
+
+
+def test_a_scheduler_that_is_gone_gets_a_sentence():
+    class Gone(Here):
+        def nthreads(self):
+            raise OSError("no route")
+
+        def submit(self, function, *given, **options):
+            raise CancelledError("scheduler-connection-lost")
+
+    with pytest.raises(tc.ThermoclineError, match=r"connection to the workers was lost \(CancelledError\).*goes on"):
+        job(workers=workers.Workers(Gone()))
 
 
 @pytest.mark.parametrize("given", [0, -1, 2.5, True, [1]])

@@ -1,10 +1,15 @@
 """`sample_many` on a model of NumPyro or PyMC: data sets that differ, regressors that they share."""
 
+import pickle
+
+import cloudpickle
 import numpy as np
 import pytest
 from scipy import stats
 
 import thermocline as tc
+from thermocline.bases.base import sampled_rows
+from thermocline.support.precision import computing_in
 
 X = np.array([0.2, -1.3, 0.7, 2.1, -0.4, 1.0])
 MANY = np.random.default_rng(1).gamma(1.5, 1.0, (5, 6)) * np.array([[1.0], [2.0], [0.5], [3.0], [1.5]]) - 1
@@ -78,3 +83,13 @@ def test_data_that_are_not_the_models_are_refused(front_end):
     ):
         with pytest.raises(tc.ThermoclineError, match=said):
             tc.sample_many(target, data, progress=False)
+
+
+@pytest.mark.parametrize("front_end", TARGETS)
+def test_a_prior_travels_to_workers(front_end):
+    """As one that has been drawn from, which has compiled what it draws by."""
+    prior = TARGETS[front_end]().prior
+    with computing_in("float64"):
+        first = sampled_rows(prior, [1, 2], 3)
+        again = sampled_rows(pickle.loads(cloudpickle.dumps(prior)), [1, 2], 3)
+    assert np.array_equal(first, again)
