@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -86,3 +87,12 @@ assert not heavy, heavy
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout == ""
+
+
+def test_numbers_beyond_all_bounds_are_no_warnings_of_numpy():
+    """They have a verdict, which is the news."""
+    steep = tc.Target(lambda p: -0.5 * jnp.sum((p["x"] / 1e-150) ** 2) - 0.5 * p["scale"] ** 2, START)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = tc.sample(steep, base=BASE, search=False, **SHORT | {"num_draws": 40})
+        assert result.verdict == "failed"

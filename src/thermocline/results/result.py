@@ -60,6 +60,7 @@ class Result(Pictures):
         object.__setattr__(self, "draws", Draws(*map(np.ascontiguousarray, self.draws)))
 
     @cached_property
+    @np.errstate(all="ignore")  # where weights are beyond numbers the answer is NaN or has no error, and checks say so
     def log_evidence(self) -> Estimate | None:
         """The log evidence with its standard error, or None for a method without evidence (a check says why).
 
@@ -160,8 +161,8 @@ class Result(Pictures):
     @cached_property
     def basins(self) -> np.ndarray:
         """The row of the table of modes that explains each draw of the pool; their number where none does."""
-        rows = self.positions
-        return np.zeros(len(rows), int) if self.mode_table is None else basins(self.mode_table, rows)
+        table = self.mode_table
+        return np.zeros(self.log_weight.size, int) if table is None else basins(table, self.positions)
 
     @property
     def positions(self) -> np.ndarray:
@@ -179,6 +180,7 @@ class Result(Pictures):
         return chosen
 
     @cached_property
+    @np.errstate(all="ignore")
     def checks(self) -> tuple[Check, ...]:
         """Everything the verdict rests on."""
         return Rows(run_checks(self._context()))
@@ -211,9 +213,8 @@ class Result(Pictures):
     @property
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
-        num_chains, num_draws = self.draws.log_ratio.shape
         group = 0 if self.schedule is None else self.schedule.group
-        return batches_of_groups(num_chains, num_draws, group) if group else None
+        return batches_of_groups(*self.draws.log_ratio.shape, group) if group else None
 
     @property
     def is_joint(self) -> bool:
@@ -259,9 +260,8 @@ class Result(Pictures):
 
     def _pair(self, column: np.ndarray) -> Pair:
         """Values at the pool's draws as those at the base's and those at the chains'."""
-        shape = self.draws.log_ratio.shape
-        num_base = len(column) - shape[0] * shape[1]
-        return column[None, :num_base], column[num_base:].reshape(shape)
+        num_base = len(column) - self.draws.log_ratio.size
+        return column[None, :num_base], column[num_base:].reshape(self.draws.log_ratio.shape)
 
     @cached_property
     def pool(self) -> dict[str, np.ndarray]:
