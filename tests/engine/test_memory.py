@@ -8,6 +8,7 @@ import thermocline as tc
 from thermocline.engine import memory
 from thermocline.engine.memory import Needs, within_memory
 from thermocline.engine.plan import Lengths
+from thermocline.results import assemble
 from thermocline.support import large
 
 TARGET = tc.Target(lambda p: -0.5 * jnp.sum(p["x"] ** 2), {"x": np.full(40, 0.1)})
@@ -74,3 +75,17 @@ def test_draws_that_stream_are_the_same_and_are_read_from_the_disk(monkeypatch, 
 
 def test_the_memory_that_is_free_is_of_this_machine():
     assert 1e8 < memory.free_bytes() < 1e14
+
+
+def test_many_draws_are_shown_in_parts(monkeypatch):
+    """As people see them, by one program of one size."""
+    target = tc.Target(lambda x: -0.5 * x @ x, np.zeros(3), constrain=lambda x: {"y": jnp.exp(x), "first": x[0]})
+    rows = np.random.default_rng(0).normal(size=(10, 3))
+    groups = [rows, rows[:0], rows[:3]]
+    together = assemble.in_coordinates(target, groups)
+    monkeypatch.setattr(large, "LARGE", 10)
+    monkeypatch.setattr(assemble, "SHOWN_AT_ONCE", 4)
+    for (_, one), (_, other) in zip(together, assemble.in_coordinates(target, groups), strict=True):
+        assert np.allclose(one["y"], other["y"], rtol=1e-6)
+        assert np.array_equal(one["first"], other["first"])
+    assert together[2][1]["y"].shape == (3, 3)
