@@ -24,7 +24,7 @@ import numpy as np
 from thermocline.engine.batch import Batch, Paths
 from thermocline.engine.program import of_all_chains
 from thermocline.engine.tasks import Held, check_versions, compute, own_versions, plain, precision, versions
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
 from thermocline.support.runner import Runner, in_process
@@ -238,7 +238,7 @@ def on_workers(workers: Any) -> Iterator[Runner]:
             client = stack.enter_context(Own(int(workers)).client())
         elif not isinstance(workers, client_class):
             raise ThermoclineError(
-                f"workers is {workers!r}; give a number of processes, a dask.distributed Client, or its address."
+                f"workers is {brief(workers)}; give a number of processes, a dask.distributed Client, or its address."
             )
         there = client.run(own_versions())
         check_versions(there, versions())

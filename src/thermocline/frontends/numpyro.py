@@ -18,7 +18,7 @@ from thermocline.frontends.common import (
     not_a_number,
     unnormalised,
 )
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.optional import require
 from thermocline.support.precision import cast, computing_in
 from thermocline.target import Labels, Target, named_leaves
@@ -31,7 +31,7 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
     """
     numpyro = require("numpyro", "numpyro", "numpyro.infer.util")
     if not callable(model):
-        raise ThermoclineError(f"model is {model!r}; give a function that calls numpyro.sample.")
+        raise ThermoclineError(f"model is {brief(model)}; give a function that calls numpyro.sample.")
     bound = _bound(model, args, kwargs)
     with computing_in("float64"), in_a_sentence(named_leaves(dict(bound.arguments))):
         call = Call(numpyro, model, bound)

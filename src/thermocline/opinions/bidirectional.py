@@ -26,7 +26,7 @@ from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.results.runs import Runs, weights
 from thermocline.results.weighing import stacked_estimates
-from thermocline.support.errors import ThermoclineError
+from thermocline.support.errors import ThermoclineError, brief
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
@@ -123,7 +123,7 @@ def bidirectional(
     tempered draws, and then a consistency gap, not bounds. `num_runs` go up from the base, and as many back.
     """
     if not (isinstance(num_runs, int | np.integer) and num_runs >= 2):
-        raise ThermoclineError(f"num_runs is {num_runs!r}; give an integer of at least 2.")
+        raise ThermoclineError(f"num_runs is {brief(num_runs)}; give an integer of at least 2.")
     chosen = AnnealedImportance() if method is None else method
     check_target(target)
     positions = _positions(target, exact_draws, num_runs, seed)
@@ -174,7 +174,7 @@ def bidirectional_many(
     `sample_many`. `method` needs its `betas`, or `num_temperatures` and some warm-up for the pilot that places them.
     """
     if not (isinstance(num_runs, int | np.integer) and num_runs >= 16 and num_runs % NUM_CHAINS == 0):
-        raise ThermoclineError(f"num_runs is {num_runs!r}; give a multiple of {NUM_CHAINS} of at least 16.")
+        raise ThermoclineError(f"num_runs is {brief(num_runs)}; give a multiple of {NUM_CHAINS} of at least 16.")
     check_annealed(method)
     forward = sample_many(
         target,

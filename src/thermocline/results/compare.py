@@ -37,7 +37,7 @@ def compare(
     against = objections(results)
     for reason, sentence in against.items():
         if reason not in despite:
-            raise ThermoclineError(f"{sentence} To compare all the same: despite={reason!r}.")
+            raise ThermoclineError(f"{sentence} To compare all the same: despite={brief(reason)}.")
     evidences = {name: result.log_evidence for name, result in results.items() if result.log_evidence is not None}
     notes = [f"Compared although: {sentence}" for sentence in against.values()]
     if all(result.info.observations == fingerprint.of_arrays(None) for result in results.values()):

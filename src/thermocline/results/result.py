@@ -173,7 +173,7 @@ class Result(Pictures):
     def numbered(self, mode: int) -> np.ndarray:
         """Which draws of the pool are of "mode 1", "mode 2" and so on, where that mode has any weight."""
         if not (isinstance(mode, int | np.integer) and 1 <= mode <= len(self.modes)):
-            raise ThermoclineError(f"mode is {mode!r}; result.modes has {len(self.modes)}, numbered from 1.")
+            raise ThermoclineError(f"mode is {brief(mode)}; result.modes has {len(self.modes)}, numbered from 1.")
         chosen = self.basins == self.modes[mode - 1].row
         if not np.isfinite(self.log_weight[chosen]).any():
             raise ThermoclineError(f"no draw is of mode {mode}; draw more, or give a base that covers it.")
