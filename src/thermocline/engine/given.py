@@ -120,8 +120,8 @@ def _stacked_or_shared(base: Any, position: Any, number: int, size: int, precisi
     fit = as_fit(base)
     if not hasattr(fit.base, "log_density"):
         raise ThermoclineError(
-            f"base is {brief(fit.base)}, which has no `log_density`; give a function of the datum that returns a base, a "
-            "base whose arrays have a leading axis over targets, or one base for all."
+            f"base is {brief(fit.base)}, which has no `log_density`; give a function of the datum that returns a "
+            "base, a base whose arrays have a leading axis over targets, or one base for all."
         )
     density, log_zeta = cast((fit.base, np.asarray(fit.log_zeta, float)), precision)
     if log_zeta.shape not in ((), (number,)):
