@@ -17,10 +17,10 @@ from thermocline.checks import Check
 from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint
-from thermocline.engine.explore import Lengths, explore_batch, go_on
+from thermocline.engine.explore import explore_batch, go_on
 from thermocline.engine.folder import Guarded
-from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
-from thermocline.engine.plan import TARGET_ERROR, Pace, checked_options, lengths_of
+from thermocline.engine.given import num_targets, paths_from, seeds_of, stacked_target
+from thermocline.engine.plan import TARGET_ERROR, Lengths, Pace, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, Silent, reporter_for, watched
 from thermocline.engine.workers import mapped, on_workers
@@ -36,7 +36,7 @@ from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.support.runner import Runner, in_process
-from thermocline.target import Target, check_numbers, check_target, dimension
+from thermocline.target import Target, check_numbers, check_shapes, check_target, dimension
 
 GROUP_SIZE = 32  # targets a block, on a CPU; for any number of them the same, because width changes rounding
 GROUP_SIZE_ELSEWHERE = 256
@@ -100,7 +100,7 @@ def sample_many(
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
-        check_signature(replace(target, data=at(data, 0)))
+        check_shapes(replace(target, data=at(data, 0)), "for target 0")
         num_bytes = number * num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
         if positions and checkpoint is None and num_bytes > MOST_BYTES:
             raise ThermoclineError(

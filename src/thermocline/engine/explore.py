@@ -102,7 +102,7 @@ def explore_batch(
     reporter: Reporter,
     checkpoint: Callable[[Paths], Checkpoint | None],
     *,
-    runner: Runner = in_process,
+    runner: Runner,
     number: int = 0,
 ) -> Explorations:
     """Run `method` on every path, each with a seed of its own; what all share is made from `seed`.

@@ -13,8 +13,9 @@ from thermocline.api import base_for
 from thermocline.api_many import sample_many
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.engine.batch import Paths
-from thermocline.engine.explore import Lengths, explore
+from thermocline.engine.explore import explore
 from thermocline.engine.folder import Guarded
+from thermocline.engine.plan import Lengths
 from thermocline.engine.progress import reporter_for, watched
 from thermocline.estimators.chains import systematic_resample
 from thermocline.evaluator import checked_evaluator

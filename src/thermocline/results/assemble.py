@@ -72,7 +72,7 @@ def assemble(
     precision: str,
     modes: ModeTable | None,
     *,
-    notes: tuple[str, ...] = (),
+    notes: tuple[str, ...],
     around: Cost = NOTHING,
     began: float | None = None,
     prior: np.ndarray | None = None,
@@ -209,9 +209,7 @@ def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
     if target.log_likelihood is None:
         return {}
     index = resampled_in_order(result)
-    positions = result.draws.position.reshape(-1, result.draws.position.shape[-1])
-    if result.states is not None:
-        positions = np.concatenate([result.base_draws.position, positions])
+    positions = result.positions
     shapes = jax.eval_shape(_log_likelihoods, target, positions[:1])
     size = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
     index = index[:, :: -(-index.size * size // MOST_NUMBERS)]
