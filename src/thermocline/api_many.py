@@ -199,7 +199,7 @@ def run_families(
         if settings.has_positions:
             return part, {}
         runs = Runs.of([part], settings._replace(has_positions=True))  # dropped once checks that need them are made
-        usable = part.targets[runs.known.is_usable[part.targets]].tolist()
+        usable = part.targets[runs.by_target.is_usable[part.targets]].tolist()
         return lean(part), {target: runs.result(target, is_for_checks=True).checks for target in usable}
 
     waves = [(family, *rows) for family in families for rows in family.waves(pace.block_size)]
@@ -230,7 +230,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool, wor
             "or extend in the session that made them."
         )
     settings = runs.settings
-    num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
+    num_more = int(runs.by_target.num_draws.max()) if num_draws is None else num_draws
     with (
         Guarded(),
         computing_in(settings.precision),
@@ -252,8 +252,8 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool, wor
 def unusable(runs: ManyRuns) -> dict[int, tuple[Check, ...]]:
     """A check that says so for each target whose density is no number: the others go on."""
     found = {}
-    for index in np.flatnonzero(~runs.known.is_usable).tolist():
-        num_bad = runs.known.num_bad[index]
+    for index in np.flatnonzero(~runs.by_target.is_usable).tolist():
+        num_bad = runs.by_target.num_bad[index]
         why = (
             f"NaN or +inf, less the base's, at {num_bad} of {NUM_BASE_DRAWS} draws of its base; look at its datum, "
             "return -inf off the support, and check that the base has a density where it draws."

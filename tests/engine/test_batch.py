@@ -155,7 +155,7 @@ def stopped():
 
 
 def test_a_target_that_has_its_error_rests(stopped):
-    drawn = stopped.runs.known.num_draws
+    drawn = stopped.runs.by_target.num_draws
     assert set(drawn) <= {200 * 2**k for k in range(8)}
     assert len(set(drawn)) > 1
     assert np.all(stopped.log_evidences.standard_error <= 0.012)
@@ -164,8 +164,8 @@ def test_a_target_that_has_its_error_rests(stopped):
 
 
 def test_who_rests_changes_no_draw_of_the_others(stopped):
-    longest = run(data_of(), num_draws=int(stopped.runs.known.num_draws.max()))
-    for place, number in enumerate(stopped.runs.known.num_draws):
+    longest = run(data_of(), num_draws=int(stopped.runs.by_target.num_draws.max()))
+    for place, number in enumerate(stopped.runs.by_target.num_draws):
         for one, other in zip(stopped[place].draws, longest[place].draws, strict=True):
             assert np.array_equal(one, other[:, :number])
 
@@ -173,8 +173,8 @@ def test_who_rests_changes_no_draw_of_the_others(stopped):
 def test_a_run_of_many_can_go_on(stopped):
     """As far as a longer run would have come, also from where targets ended at different steps."""
     longer = tc.extend(stopped, num_draws=50, progress=False)
-    drawn = stopped.runs.known.num_draws
-    assert np.array_equal(longer.runs.known.num_draws, drawn + 50)
+    drawn = stopped.runs.by_target.num_draws
+    assert np.array_equal(longer.runs.by_target.num_draws, drawn + 50)
     reference = run(data_of(), num_draws=int(drawn.max()) + 50)
     for place in range(len(stopped)):
         for one, other in zip(longer[place].draws, reference[place].draws, strict=True):
@@ -198,8 +198,7 @@ def test_a_checkpoint_changes_no_draw_and_holds_them(stopped, tmp_path):
 @pytest.mark.parametrize("method", [tc.GibbsTempering(), tc.ParallelTempering(num_replicas=4)])
 def test_a_run_that_is_cut_off_resumes_to_the_same_draws(method, tmp_path, monkeypatch):
     """In two groups of blocks; the second method has a pilot, whose checkpoint lies aside."""
-    monkeypatch.setattr("thermocline.api_many.BLOCKS_AT_ONCE", 1)
-    options = {"method": method, "num_warmup": 80, "num_draws": 60, "group_size": 8}
+    options = {"method": method, "num_warmup": 80, "num_draws": 60, "group_size": 1}
     whole, store = run(data_of(), **options), Checkpoint.store
     for number in (2, 5, 7, 6):
         count = iter(range(number))

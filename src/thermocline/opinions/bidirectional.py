@@ -192,7 +192,7 @@ def bidirectional_many(
     )
     began, runs = time.monotonic(), forward.runs
     assert isinstance(runs, Runs), "of this session"
-    reverse, log_zeta = np.empty((len(forward), num_runs)), runs.known.log_zeta
+    reverse, log_zeta = np.empty((len(forward), num_runs)), runs.by_target.log_zeta
     with computing_in(precision):
         positions, mover = _ravelled(target, cast(exact_draws, precision), len(forward)), cast(method.mover, precision)
         for targets, seeds, paths, tuning in runs.blocks():

@@ -80,7 +80,7 @@ def arviz_groups(results: Result | ManyResults, each: list[Result]) -> dict[str,
 def _evidence(results: ManyResults) -> Any:
     import xarray
 
-    rows = {"verdict": np.array(results.verdicts, str), "num_draws": results.runs.known.num_draws[results.index]}
+    rows = {"verdict": np.array(results.verdicts, str), "num_draws": results.runs.by_target.num_draws[results.index]}
     if results.log_evidences is not None:
         rows |= {f"log_evidence_{name}": column for name, column in vars(results.log_evidences).items()}
     return xarray.Dataset({name: ("target", column) for name, column in rows.items()}, coords={"target": results.index})
