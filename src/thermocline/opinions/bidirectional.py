@@ -28,6 +28,7 @@ from thermocline.results.result import Result
 from thermocline.results.runs import Runs, weights
 from thermocline.results.weighing import stacked_estimates
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import ravelled_rows
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
@@ -252,4 +253,4 @@ def _ravelled(target: Target, draws: Any, number: int) -> np.ndarray:
             f"exact_draws have shapes {given} where {wanted} are needed: the PyTree of `initial_position` with one "
             "more axis in front of every array, over draws, or over targets with one exact draw of each."
         )
-    return np.concatenate([np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)], axis=1)
+    return ravelled_rows(draws)
