@@ -20,7 +20,7 @@ from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch, go_on
 from thermocline.engine.folder import Guarded
 from thermocline.engine.given import num_targets, paths_from, seeds_of, stacked_target
-from thermocline.engine.plan import TARGET_ERROR, Lengths, Pace, checked_options, lengths_of
+from thermocline.engine.plan import TARGET_ERROR, Lengths, Sizes, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, Silent, reporter_for, watched
 from thermocline.engine.workers import mapped, on_workers
@@ -114,12 +114,12 @@ def sample_many(
             families = searched(target, data, seed, error, precision, reporter, runner, searches)
         else:
             families = [Family(np.arange(number), paths_from(base, target, data, size, precision))]
-        pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
+        sizes = Sizes(size, max(NUM_KEPT // num_chains, 8), chunk_size)
         settings = Settings(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
         )
         marks = {"group size": str(size), "run length": f"{num_warmup}, {num_draws}, {target_error}"}
-        results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter, runner)
+        results = run_families(families, lengths, sizes, settings, checkpoint, marks, reporter, runner)
     _warn_of_unusable(results)
     return results
 
@@ -174,7 +174,7 @@ def _base_of_one(target_error: float, precision: str, reporter: Reporter, one: t
 def run_families(
     families: list[Family],
     lengths: Lengths,
-    pace: Pace,
+    sizes: Sizes,
     settings: Settings,
     checkpoint: str | os.PathLike[str] | None,
     marks: dict[str, str],
@@ -193,7 +193,7 @@ def run_families(
     def walked(wave: tuple[int, Family, np.ndarray, np.ndarray]) -> tuple[Part, dict[int, tuple[Check, ...]]]:
         number, family, own, rows = wave
         seeds, paths = seeds_of(settings.seed, family.targets[rows]), family.paths.take(rows)
-        given = settings.method, lengths, pace, reporter if runner is in_process else Silent(), partial(stored, number)
+        given = settings.method, lengths, sizes, reporter if runner is in_process else Silent(), partial(stored, number)
         explored = explore_batch(settings.seed, seeds, paths, *given, runner=runner)
         part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
         if settings.has_positions:
@@ -202,7 +202,7 @@ def run_families(
         usable = part.targets[runs.by_target.is_usable[part.targets]].tolist()
         return lean(part), {target: runs.result(target, is_for_checks=True).checks for target in usable}
 
-    waves = [(family, *rows) for family in families for rows in family.waves(pace.block_size)]
+    waves = [(family, *rows) for family in families for rows in family.waves(sizes.block_size)]
     parts, checks = [], {}
     for part, found in reported(runner, walked, [(i, *wave) for i, wave in enumerate(waves)], reporter):
         parts.append(part)

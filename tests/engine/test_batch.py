@@ -18,7 +18,7 @@ from thermocline.checks.stopping import is_sound
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch
 from thermocline.engine.given import paths_from
-from thermocline.engine.plan import Pace, lengths_of
+from thermocline.engine.plan import Sizes, lengths_of
 from thermocline.engine.progress import Silent
 from thermocline.records import Draws
 from thermocline.support.precision import computing_in, to_numpy
@@ -85,9 +85,9 @@ def explored(places, seeds, *, runner=in_process, size=4, method=None):
         target = replace(TARGET, initial_position=to_numpy(TARGET.initial_position))
         paths = paths_from(encoder, target, data, size, "float64")
         chosen = tc.GibbsTempering() if method is None else method
-        lengths, pace = lengths_of(chosen, 4, 40, 30, None, is_sound), Pace(size, 64)
+        lengths, sizes = lengths_of(chosen, 4, 40, 30, None, is_sound), Sizes(size, 64)
         return explore_batch(
-            3, np.asarray(seeds, np.uint32), paths, chosen, lengths, pace, Silent(), lambda paths: None, runner=runner
+            3, np.asarray(seeds, np.uint32), paths, chosen, lengths, sizes, Silent(), lambda paths: None, runner=runner
         )
 
 
