@@ -248,7 +248,7 @@ def test_degrees_of_freedom_of_a_sum():
         ({"constant": 1.0}, "data constant is a single number, without a leading axis"),
         ({"constant": np.zeros(7)}, r"different lengths \(constant 7, mean 10, widths 10\)"),
         ({"mean": np.zeros((NUMBER, 2))}, "could not be called for target 0"),
-        ({"constant": np.zeros((NUMBER, 2))}, "one float is needed"),
+        ({"constant": np.zeros((NUMBER, 2))}, "log_density returns .* where one number is needed"),
     ],
 )
 def test_bad_data_get_a_sentence(change, sentence):
