@@ -198,7 +198,8 @@ def test_a_checkpoint_changes_no_draw_and_holds_them(stopped, tmp_path):
 @pytest.mark.parametrize("method", [tc.GibbsTempering(), tc.ParallelTempering(num_replicas=4)])
 def test_a_run_that_is_cut_off_resumes_to_the_same_draws(method, tmp_path, monkeypatch):
     """In two groups of blocks; the second method has a pilot, whose checkpoint lies aside."""
-    options = {"method": method, "num_warmup": 80, "num_draws": 60, "group_size": 1}
+    monkeypatch.setattr("thermocline.api_many.BLOCKS_AT_ONCE", 1)
+    options = {"method": method, "num_warmup": 80, "num_draws": 60, "group_size": 8}
     whole, store = run(data_of(), **options), Checkpoint.store
     for number in (2, 5, 7, 6):
         count = iter(range(number))
