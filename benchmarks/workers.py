@@ -125,7 +125,7 @@ def travelled(number: int, client: Any) -> None:
     note = Noting(client)
     runner = Weighing(note)
     result = many(number, runner)
-    steps = float(result.runs.known.num_draws.mean())
+    steps = float(result.runs.by_target.num_draws.mean())
     sizes = {"to_each": float(np.mean(note.tasks)), "back": float(np.mean(runner.got))}
     sizes |= {"shared": int(np.sum(note.shared)), "pieces": len(note.shared)}
     kept("travel", targets=number, tasks=len(note.tasks), **sizes, draws=steps)
