@@ -108,7 +108,7 @@ def _low_rank(location: np.ndarray, spectrum: Spectrum, width: int, like: Any) -
 
 def ascended(evaluate: Evaluator, starts: np.ndarray) -> tuple[Optima, np.ndarray]:
     """Where ascents end, and the deviations of independent coordinates where the highest did."""
-    ends = maximise(evaluate, starts, confirms=False)
+    ends, deviations = maximise(evaluate, starts, confirms=False), np.ones(evaluate.dimension)
     for _ in range(MOST_ROUNDS):
         best = int(np.argmax(np.where(np.isfinite(ends.log_density), ends.log_density, -np.inf)))
         deviations = deviations_at(evaluate, ends.position[best])

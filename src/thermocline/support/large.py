@@ -52,5 +52,5 @@ def _unnamed(folder: Path, shape: tuple[int, ...], dtype: np.dtype) -> np.memmap
             f"the draws in {folder} cannot be joined there ({error}): that takes {size:,} bytes. "
             " What was kept before is whole: make room, and the same call goes on."
         ) from error
-    whole.filename = str(folder / "unnamed")  # for those who join it with others
+    vars(whole)["filename"] = str(folder / "unnamed")  # for those who join it with others
     return whole
