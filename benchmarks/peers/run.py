@@ -1,0 +1,113 @@
+"""All peers on all problems, one process at a time on one core: every run is kept, and made once.
+
+Seconds are those of the processor, from the start of the process, importing and compiling included: on one core they
+are those of the clock of an idle machine, whatever else runs beside. A run that needs more than the limit is ended.
+
+    python -m benchmarks.peers.run [--peers NAME ...] [--problems NAME ...] [--seeds 0] [--limit 120] [--minutes 7]
+"""
+
+import argparse
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.environment import FOLDER, REPOSITORY, NotInstalledError, python_of
+from benchmarks.peers.problems import PROBLEMS
+
+PEERS = [
+    "ours",
+    "nuts_bridge",
+    "blackjax_smc",
+    "nested_dynesty",
+    "nested_nautilus",
+    "blackjax_persistent",
+    "nested_ultranest",
+    "nested_jaxns",
+    "pymc_smc",
+    "poco",
+    "paris",
+    "nutpie_draws",
+]
+SLOWEST = 6  # seconds of the clock for one of the processor
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+SHOWN = "log_evidence", "truth", "error", "seconds", "modes", "ended", "said"
+
+
+def place_of(peer: str, problem: str, seed: int) -> Path:
+    return FOLDER / "runs" / peer / f"{problem}_{seed}.json"
+
+
+def interpreter_of(peer: str) -> str:
+    """That of the peer's own environment, which is made where it is missing."""
+    module = importlib.import_module(f"benchmarks.peers.{peer}")
+    return str(python_of(module.ENVIRONMENT, module.REQUIREMENTS)) if module.ENVIRONMENT else sys.executable
+
+
+def on_one_core() -> None:
+    """Where the present process is to stay."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+
+
+def run_once(peer: str, problem: str, seed: int, limit: int) -> dict[str, Any]:
+    """What the process printed last, or how it ended."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")} | ONE_THREAD
+    environment["PYTHONPATH"] = f"{REPOSITORY / 'src'}:{REPOSITORY}" if peer == "ours" else str(REPOSITORY)
+    command = [interpreter_of(peer), "-W", "ignore", "-m", "benchmarks.peers.one", peer, problem, str(seed)]
+
+    def prepare() -> None:
+        on_one_core()
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+
+    try:
+        done = subprocess.run(
+            command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False,
+            preexec_fn=prepare, timeout=SLOWEST * limit,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"ended": f"more than {SLOWEST * limit} s of the clock"}
+    if done.returncode < 0:
+        return {"ended": f"more than {limit} s"}
+    if done.returncode:
+        return {"ended": "raised", "said": (done.stderr.strip() or "no word").splitlines()[-1][:300]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def kept(peer: str, problem: str, seed: int, limit: int) -> None:
+    place = place_of(peer, problem, seed)
+    if place.exists():
+        return
+    run = {"peer": peer, "problem": problem, "seed": seed, "limit": limit} | run_once(peer, problem, seed, limit)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(run))
+    print(peer, problem, seed, {name: run[name] for name in SHOWN if name in run}, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS, metavar="NAME")
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS), metavar="NAME")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--limit", type=int, default=120, help="seconds of the processor for one run")
+    parser.add_argument("--minutes", type=float, help="begin no run after these")
+    options = parser.parse_args()
+    began = time.monotonic()
+    for seed in options.seeds:
+        for problem in options.problems:
+            for peer in options.peers:
+                if options.minutes and time.monotonic() - began > 60 * options.minutes:
+                    return
+                try:
+                    kept(peer, problem, seed, options.limit)
+                except NotInstalledError as error:
+                    print(error, flush=True)
+
+
+if __name__ == "__main__":
+    main()
