@@ -7,6 +7,8 @@ are those of the clock of an idle machine, whatever else runs beside. A run that
 """
 
 import argparse
+import contextlib
+import fcntl
 import importlib
 import json
 import os
@@ -80,11 +82,17 @@ def run_once(peer: str, problem: str, seed: int, limit: int) -> dict[str, Any]:
 
 
 def kept(peer: str, problem: str, seed: int, limit: int) -> None:
+    """Makes a run that is not there yet, unless another process is at it."""
     place = place_of(peer, problem, seed)
-    if place.exists():
-        return
-    run = {"peer": peer, "problem": problem, "seed": seed, "limit": limit} | run_once(peer, problem, seed, limit)
     place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock, contextlib.suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not place.exists():
+            make(place, peer, problem, seed, limit)
+
+
+def make(place: Path, peer: str, problem: str, seed: int, limit: int) -> None:
+    run = {"peer": peer, "problem": problem, "seed": seed, "limit": limit} | run_once(peer, problem, seed, limit)
     place.write_text(json.dumps(run))
     print(peer, problem, seed, {name: run[name] for name in SHOWN if name in run}, flush=True)
 
