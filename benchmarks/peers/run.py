@@ -12,6 +12,7 @@ import fcntl
 import importlib
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -36,7 +37,7 @@ PEERS = [
     "paris",
     "nutpie_draws",
 ]
-SLOWEST = 6  # seconds of the clock for one of the processor
+SLOWEST = 40  # seconds of the clock for one of the processor: one that sleeps is ended too
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 SHOWN = "log_evidence", "truth", "error", "seconds", "modes", "ended", "said"
 
@@ -51,10 +52,17 @@ def interpreter_of(peer: str) -> str:
     return str(python_of(module.ENVIRONMENT, module.REQUIREMENTS)) if module.ENVIRONMENT else sys.executable
 
 
-def on_one_core() -> None:
-    """Where the present process is to stay."""
-    cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
+def idlest_core() -> int:
+    """That which did least in the last quarter of a second."""
+
+    def idle() -> dict[int, int]:
+        lines = Path("/proc/stat").read_text().splitlines()
+        return {int(line.split()[0][3:]): int(line.split()[4]) for line in lines if re.match(r"cpu\d", line)}
+
+    before = idle()
+    time.sleep(0.25)
+    gained = {core: ticks - before[core] for core, ticks in idle().items() if core in os.sched_getaffinity(0)}
+    return max(gained, key=lambda core: gained[core])
 
 
 def run_once(peer: str, problem: str, seed: int, limit: int) -> dict[str, Any]:
@@ -63,8 +71,10 @@ def run_once(peer: str, problem: str, seed: int, limit: int) -> dict[str, Any]:
     environment["PYTHONPATH"] = f"{REPOSITORY / 'src'}:{REPOSITORY}" if peer == "ours" else str(REPOSITORY)
     command = [interpreter_of(peer), "-W", "ignore", "-m", "benchmarks.peers.one", peer, problem, str(seed)]
 
+    core = idlest_core()
+
     def prepare() -> None:
-        on_one_core()
+        os.sched_setaffinity(0, {core})
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 
     try:

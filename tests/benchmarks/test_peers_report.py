@@ -44,12 +44,12 @@ def test_the_summary_counts_runs():
     ("offs", "particles", "said"), [((0.1, 0.03), "1,000", "4.0"), ((0.1,), "2,000", "more than 40")]
 )
 def test_particles_double_until_the_error_is_as_small_or_time_is_up(monkeypatch, offs, particles, said):
-    """Ours takes a second and is off by 0.04."""
+    """Ours takes a second and says that it may be off by 0.04."""
 
     def kept(target, seed, number):
         step = int(math.log2(number / 500)) if number else 0
-        off = offs[min(step, len(offs) - 1)] if number else 0.04
-        return {"off": off, "seconds": (2.0 if len(offs) > 1 else 10.0) * 2**step if number else 1.0}
+        off = offs[min(step, len(offs) - 1)] if number else 0.001
+        return {"off": off, "error": 0.04, "seconds": (2.0 if len(offs) > 1 else 10.0) * 2**step if number else 1.0}
 
     monkeypatch.setattr(equal_accuracy, "kept", kept)
     made = equal_accuracy.row("pair 20-D", 2, math.inf)
