@@ -3,7 +3,8 @@
 On a pair of modes in 20 dimensions and on the paper's ten Boltzmann machines. Both are run with the same seeds, each in
 a process of its own on one core, with seconds of the processor from its start. The particles of SMC are doubled until
 the root mean square of its errors is no larger than ours, or a run of it takes twenty times as long; ours counts as no
-smaller than the errors that it states, lest a few lucky seeds ask for too much. SMC starts from a Gaussian with the variances that the relaxation would have if its units were independent and even.
+smaller than the errors that it states, lest a few lucky seeds ask for too much. SMC starts from a Gaussian with the
+variances that the relaxation would have if its units were independent and even.
 
     python -m benchmarks.peers.equal_accuracy [--targets NAME ...] [--seeds 3] [--minutes 7] [--store]
 """
