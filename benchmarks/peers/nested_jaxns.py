@@ -1,5 +1,10 @@
 """jaxns, with which NumPyro's nested sampler is made: everything its default, on the unit cube."""
 
+import importlib
+from typing import Any
+
+import numpy as np
+
 from benchmarks.peers.record import Answer, Problem, jax_in_double
 
 ENVIRONMENT, REQUIREMENTS = "jaxns", ("jaxns==3.0.0", "jax==0.10.2", "scipy")
@@ -8,19 +13,17 @@ ENVIRONMENT, REQUIREMENTS = "jaxns", ("jaxns==3.0.0", "jax==0.10.2", "scipy")
 def answer(problem: Problem, seed: int) -> Answer:
     library = jax_in_double()
     import jax
-    import numpy as np
-    from jaxns.core import NestedSampler
-    from jaxns.model import Model
-    from jaxns.priors import Prior
-    from tensorflow_probability.substrates.jax import distributions
+
+    core, models, priors = (importlib.import_module(f"jaxns.{part}") for part in ("core", "model", "priors"))
+    distributions: Any = importlib.import_module("tensorflow_probability.substrates.jax").distributions
 
     def model():
         zeros = library.np.zeros(problem.dimension)
-        unit = Prior(distributions.Uniform(low=zeros, high=zeros + 1), name="unit").realise()
+        unit = priors.Prior(distributions.Uniform(low=zeros, high=zeros + 1), name="unit").realise()
         inside = library.np.clip(unit, 1e-15, 1 - 1e-15)
         return problem.log_likelihood(problem.prior.inverse(inside, library), library)
 
-    state = NestedSampler(model=Model(prior_model=model)).run(key=jax.random.PRNGKey(seed))
+    state = core.NestedSampler(model=models.Model(prior_model=model)).run(key=jax.random.PRNGKey(seed))
     found = state.to_result().trim()
     unit = np.asarray(found.resample(2000, key=jax.random.PRNGKey(seed + 1)).X_samples["unit"])
     draws = np.asarray(problem.prior.inverse(library.np.clip(unit, 1e-15, 1 - 1e-15), library))

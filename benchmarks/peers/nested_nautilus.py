@@ -3,6 +3,9 @@
 Its log Z comes with no error; its documentation takes 1/√(effective number of draws), and so do we.
 """
 
+import importlib
+from typing import Any
+
 import numpy as np
 
 from benchmarks.peers.record import NUMPY, Answer, Problem
@@ -11,7 +14,7 @@ ENVIRONMENT, REQUIREMENTS = "nautilus", ("nautilus-sampler==1.0.6", "scipy")
 
 
 def answer(problem: Problem, seed: int) -> Answer:
-    import nautilus
+    nautilus: Any = importlib.import_module("nautilus")
 
     def log_likelihood(rows):
         values = problem.log_likelihood(rows, NUMPY)

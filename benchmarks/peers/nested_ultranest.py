@@ -1,6 +1,8 @@
 """UltraNest: reactive nested sampling; above ten dimensions with slice steps, twice as many as there are dimensions."""
 
+import importlib
 import logging
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +12,8 @@ ENVIRONMENT, REQUIREMENTS = "ultranest", ("ultranest==4.6.3", "scipy")
 
 
 def answer(problem: Problem, seed: int) -> Answer:
-    import ultranest
-    from ultranest import stepsampler
+    ultranest: Any = importlib.import_module("ultranest")
+    stepsampler: Any = importlib.import_module("ultranest.stepsampler")
 
     np.random.seed(seed)  # where it takes its numbers from
     logging.getLogger("ultranest").setLevel(logging.ERROR)

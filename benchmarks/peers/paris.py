@@ -5,8 +5,10 @@ log Z without an error.
 """
 
 import contextlib
+import importlib
 import io
 import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +19,7 @@ NUM_POINTS, NUM_SEEDS, MOST_ITERATIONS, WANTED = 10_000, 100, 20_000, 0.01
 
 
 def answer(problem: Problem, seed: int) -> Answer:
-    import parismc
+    parismc: Any = importlib.import_module("parismc")
 
     def from_unit(unit):
         return problem.prior.inverse(np.clip(unit, 1e-15, 1 - 1e-15), NUMPY)

@@ -1,6 +1,10 @@
 """pocoMC: preconditioned Monte Carlo with a normalising flow, everything its default, on the unit cube."""
 
+import importlib
+from typing import Any
+
 import numpy as np
+from scipy.stats import uniform
 
 from benchmarks.peers.record import NUMPY, Answer, Problem
 
@@ -8,8 +12,7 @@ ENVIRONMENT, REQUIREMENTS = "pocomc", ("pocomc==1.2.6", "torch==2.13.0", "scipy"
 
 
 def answer(problem: Problem, seed: int) -> Answer:
-    import pocomc
-    from scipy.stats import uniform
+    pocomc: Any = importlib.import_module("pocomc")
 
     def from_unit(unit):
         return problem.prior.inverse(np.clip(unit, 1e-15, 1 - 1e-15), NUMPY)
