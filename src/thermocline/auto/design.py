@@ -60,6 +60,11 @@ class Design:
         return self.tail < FINITE_VARIANCE
 
     @property
+    def variance(self) -> float:
+        """Of log Z from a single draw."""
+        return 1 / max(self.share, 1e-300) - 1
+
+    @property
     def work(self) -> float:
         """Evaluations for an effective draw, its own density counted."""
         return (1 + COST_A_COMPONENT * self.mixture.size) / max(self.share, 1e-12)
@@ -147,7 +152,7 @@ class Designer:
             mixture = before.mixture.joined_by(there, np.log(NEW_SHARE))
             self.draw(mixture)
             self.review()
-            if 1 / self.best.share - 1 < GAIN * (1 / before.share - 1):  # the variance of log Z from a draw
+            if self.best.variance < GAIN * before.variance:
                 return
             self.rounds(em_fit_student(mixture, self.pool.position, self.pool.weight), FEW_ROUNDS)
 
