@@ -25,7 +25,7 @@ help:
 	@echo "make gallery    the pictures of docs/gallery.md"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
-	@echo "make peers      eleven new problems, a dozen samplers, each in its own environment (hours; resumes; PEERS_OPTIONS)"
+	@echo "make peers      eleven new problems, other samplers, each in its own environment (long; resumes; PEERS_OPTIONS)"
 	@echo "make tables     put what studies and benchmarks have stored into the tables of README and docs"
 
 $(VENV)/bin/python:

@@ -1,4 +1,4 @@
-"""The tables and the figure of docs/peers.md, from the runs that are kept.
+"""The tables of docs/peers.md from the runs that are kept, and a figure, build/peers/peers.png.
 
 python -m benchmarks.peers.report
 """
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.environment import FOLDER, REPOSITORY
+from benchmarks.peers.environment import FOLDER
 from benchmarks.peers.problems import PROBLEMS
-from benchmarks.peers.run import PEERS
+from benchmarks.peers.run import PEERS, UNTRIED
 from studies.tables import store
 
 NAMES = {
@@ -118,7 +118,7 @@ def draw(grouped: dict[tuple[str, str], list[Run]], peers: list[str]) -> None:
             far = [max(abs(off(run)), 1e-4) for run in done]
             look = {"s": 70 if i == 0 else 35, "color": "black" if i == 0 else colours[i], "zorder": 3 if i == 0 else 2}
             panel.scatter([run["seconds"] for run in done], far, marker=marks[i], label=NAMES[peer], **look)
-        panel.set(xscale="log", yscale="log")
+        panel.set(xscale="log", yscale="log", xlim=(1, 100))
         panel.grid(alpha=0.25)
     for panel in panels[:, 0]:
         panel.set_ylabel("|error of log Z|")
@@ -129,23 +129,33 @@ def draw(grouped: dict[tuple[str, str], list[Run]], peers: list[str]) -> None:
     handles, labels = panels.ravel()[0].get_legend_handles_labels()
     panels.ravel()[-1].legend(handles, labels, loc="center", fontsize=9, frameon=False)
     figure.tight_layout()
-    figure.savefig(REPOSITORY / "docs" / "peers.png", dpi=110)
+    figure.savefig(FOLDER / "peers.png", dpi=110)
+
+
+def commit_of(runs: list[Run]) -> str:
+    """At which ours were measured; a table of several would be of none."""
+    commits = sorted({run["commit"] for run in runs if run["peer"] == "ours"})
+    if len(commits) != 1:
+        folder = FOLDER / "runs" / "ours"
+        raise SystemExit(f"our runs are of {len(commits)} commits {commits}, not of one; empty {folder} and run again")
+    return commits[0]
 
 
 def main() -> None:
     grouped: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    commit = commit_of(kept_runs())
     for run in kept_runs():
         grouped[run["problem"], run["peer"]].append(run)
-    peers = [peer for peer in PEERS if any(each == peer for _, each in grouped)]
+    peers = [peer for peer in PEERS + UNTRIED if any(each == peer for _, each in grouped)]
     rows = [
         row(problem, peer, grouped[problem, peer])
         for problem in PROBLEMS
         for peer in peers
         if (problem, peer) in grouped
     ]
-    store("peers", "python -m benchmarks.peers.run", HEADER, rows)
+    store("peers", "make peers", HEADER, rows, commit)
     of_peer = {peer: [run for (_, each), runs in grouped.items() if each == peer for run in runs] for peer in peers}
-    store("peers-summary", "python -m benchmarks.peers.run", SUMMARY, [summary(peer, of_peer[peer]) for peer in peers])
+    store("peers-summary", "make peers", SUMMARY, [summary(peer, of_peer[peer]) for peer in peers], commit)
     draw(grouped, [peer for peer in peers if peer != "nutpie_draws"])
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from benchmarks.peers import equal_accuracy
-from benchmarks.peers.report import row, summary
+from benchmarks.peers.report import commit_of, row, summary
 
 
 def run(off=0.1, error=0.2, **more):
@@ -56,3 +56,12 @@ def test_particles_double_until_the_error_is_as_small_or_time_is_up(monkeypatch,
     assert made is not None
     assert made[3] == particles
     assert made[-1] == said
+
+
+def test_a_table_is_of_one_commit():
+    """Others' versions are pinned; ours is whatever was checked out."""
+    one, other = run(peer="ours", commit="abc1234"), run(peer="ours", commit="def5678")
+    assert commit_of([one, one, run(peer="paris", commit="def5678")]) == "abc1234"
+    for runs in ([one, other], []):
+        with pytest.raises(SystemExit, match="commits"):
+            commit_of(runs)
