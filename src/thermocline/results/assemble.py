@@ -87,9 +87,9 @@ def assemble(
     law = outcome.tuning.law
     num_chains, num_draws = outcome.draws.log_ratio.shape
     rows = outcome.draws.position.reshape(num_chains * num_draws, -1)
-    locations, prior = rows[:0] if modes is None else modes.location, rows[:0] if prior is None else prior
+    locations, before = rows[:0] if modes is None else modes.location, rows[:0] if prior is None else prior
     (_, of_base), drawn, (_, of_modes), (_, of_prior) = in_coordinates(
-        path.target, [base_draws.position, rows, locations, prior]
+        path.target, [np.asarray(base_draws.position), rows, locations, before]
     )
     trees, shown = jax.tree.map(lambda leaf: leaf.reshape(num_chains, num_draws, *leaf.shape[1:]), drawn)
     evaluations = Phases(warmup=outcome.warmup_gradients, sampling=int(outcome.draws.num_gradients.sum()))
@@ -128,7 +128,7 @@ def assemble(
         modes,
         {} if modes is None else named_leaves(of_modes),
         base_parameters=named_leaves(of_base),
-        prior_parameters=named_leaves(of_prior) if len(prior) else {},
+        prior_parameters=named_leaves(of_prior) if len(before) else {},
     )
     log_likelihood, spent = pointwise(path.target, result), info.cost.seconds.total
     rest = 0.0 if began is None else max(time.monotonic() - began - spent, 0.0)

@@ -214,7 +214,7 @@ class Result(Pictures):
     def _batches(self) -> Batches | None:
         """Independent pieces, where the method knows them beforehand."""
         group = 0 if self.schedule is None else self.schedule.group
-        return batches_of_groups(*self.draws.log_ratio.shape, group) if group else None
+        return batches_of_groups(len(self.draws.log_ratio), self.draws.log_ratio.shape[1], group) if group else None
 
     @property
     def is_joint(self) -> bool:
@@ -260,8 +260,8 @@ class Result(Pictures):
 
     def _pair(self, column: np.ndarray) -> Pair:
         """Values at the pool's draws as those at the base's and those at the chains'."""
-        num_base = len(column) - self.draws.log_ratio.size
-        return column[None, :num_base], column[num_base:].reshape(self.draws.log_ratio.shape)
+        base, drawn = np.split(column, [len(column) - self.draws.log_ratio.size])
+        return base[None], drawn.reshape(self.draws.log_ratio.shape)
 
     @cached_property
     def pool(self) -> dict[str, np.ndarray]:
