@@ -52,9 +52,14 @@ def pythons() -> dict[str, str]:
     for version in VERSIONS:
         kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
         for candidate in (*map(str, kept[::-1]), shutil.which(f"python{version}") or ""):
-            if candidate and not subprocess.run([candidate, "-c", "import venv, ensurepip"], capture_output=True).returncode:
+            if candidate and runs(candidate):
                 found.setdefault(version, candidate)
     return found
+
+
+def runs(python: str) -> bool:
+    """Whether it starts and can make environments: what is on the path may stand for a version that is not there."""
+    return subprocess.run([python, "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
 
 
 def environment(name: str, python: str) -> Path:

@@ -83,7 +83,7 @@ def _notes(found: Fixed, precision: str) -> tuple[str, ...]:
     if found.distance < ARRIVED[precision]:
         notes = [f"EP agreed with all factors after {found.num_sweeps} sweeps."]
     else:
-        notes = [f"EP did not settle: after {found.num_sweeps} sweeps moments are off by {found.distance:.2g} deviations."]
+        notes = [f"EP did not settle: after {found.num_sweeps} sweeps moments are {found.distance:.2g} deviations off."]
     if found.num_unknown:
         notes.append(f"Of {found.num_unknown} factors the moments could not be told; their sites stay as they were.")
     return tuple(notes)

@@ -56,7 +56,7 @@ class Update(NamedTuple):
 
 
 class Stand(NamedTuple):
-    """All sites: a Gaussian prior, which does not change, those of one direction as arrays, and the others one by one."""
+    """All sites: a Gaussian prior, which never changes, those of one direction as arrays, and the others in a list."""
 
     prior: tuple[np.ndarray, np.ndarray]  # slope and precision
     unit: np.ndarray  # (site, dimension)
@@ -118,7 +118,12 @@ def tilted_by_draws(site: Site, q: Gaussian, noise: np.ndarray, log_factor: np.n
 
 
 def tilted_on_lines(
-    slope: np.ndarray, curvature: np.ndarray, mean: np.ndarray, variance: np.ndarray, log_factor: np.ndarray, power: float
+    slope: np.ndarray,
+    curvature: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    log_factor: np.ndarray,
+    power: float,
 ) -> Update:
     """Moments of many factors of one direction each, by quadrature over the nodes (factor, node)."""
     deviation = variance**0.5

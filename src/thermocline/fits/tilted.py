@@ -131,7 +131,7 @@ class Problem(NamedTuple):
 
 
 def prior_of(evaluate: Evaluator, frame: Normal, draws: np.ndarray) -> Prior:
-    """The Gaussian of the prior's slopes a deviation off on both sides of the frame's middle, and whether that is all."""
+    """The Gaussian of the prior's slopes a deviation off on both sides of the middle, and whether that is all."""
     target = evaluate.target
     asked = Evaluator(Target(_log_prior, target.initial_position, target.prior), evaluate.precision)
     size = len(frame.mean)
@@ -179,10 +179,11 @@ def _constant(evaluate: Evaluator, frame: Normal, prior: Prior, draws: np.ndarra
     parts = prior.evaluate.values(rows) + np.sum(values, axis=1)
     rest = evaluate.values(rows) - parts
     known = np.flatnonzero(np.isfinite(rest))
-    if not len(known) or np.ptp(rest[known]) > SAME[evaluate.precision] * (1 + np.max(np.sum(np.abs(values[known]), axis=1))):
+    size = 1 + np.max(np.sum(np.abs(values[known]), axis=1), initial=0.0)
+    if not len(known) or np.ptp(rest[known]) > SAME[evaluate.precision] * size:
         where = describe(evaluate.unravel(rows[known[np.argmax(rest[known])]])) if len(known) else "all draws"
         raise ThermoclineError(
-            f"prior and factors do not multiply to the density: their logs differ from log_density by another number at "
+            "prior and factors do not multiply to the density: their logs differ from log_density by another number at "
             f"{where} than elsewhere. Factors are all of the density but the prior, each once."
         )
     return float(np.mean(rest[known]))
