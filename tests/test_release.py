@@ -10,6 +10,7 @@ import thermocline as tc
 
 ROOT = Path(__file__).parent.parent
 GONE = {"Blend", "Constellation"}  # names of 0.1, which docs/from-0.1.md tells what to write for
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"]
 NAME = re.compile(r"\btc\.([A-Za-z_]\w*)(?:\.([a-z_]\w*))?")
 
 
@@ -24,7 +25,7 @@ def test_the_version_stands_in_one_place_and_is_the_same_in_all():
     assert f"date-released: {released[0][1]}" in (ROOT / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_names_in_documents_exist(page):
     """`tc.name`, and `tc.name.attribute` where the name is a class or a module."""
     for name, attribute in NAME.findall(page.read_text()):
