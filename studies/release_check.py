@@ -3,11 +3,12 @@
 Wheel and sdist are built; then, on each Python and with the oldest and the newest dependencies that `pyproject.toml`
 allows, the wheel is installed alone and its size taken, the extras `arviz` and `report` are added, and
 `studies/smoke.py` runs. On the newest Python the sdist is installed too. Oldest is the oldest release that has a wheel
-for that Python. The table is stored, and stands in docs/platforms.md; environments are kept in build/release until the
-next call, so that a second call with `--only` repeats one.
+for that Python. The table is stored when all cases are known, and stands in docs/platforms.md; environments and rows stay
+in build/release, so that `--built --only CASE` repeats one, or goes on.
 """
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -35,7 +36,16 @@ class Case(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.python}-{self.end}-{'wheel' if self.file.suffix == '.whl' else 'sdist'}"
+        return f"{self.python}-{self.end}-{self.kind}"
+
+    @property
+    def kind(self) -> str:
+        return "wheel" if self.file.suffix == ".whl" else "sdist"
+
+    @property
+    def kept(self) -> Path:
+        """The file of its row."""
+        return BUILD / f"{self.name}.json"
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
@@ -72,7 +82,8 @@ def environment(name: str, python: str) -> Path:
 
 def build(python: str) -> list[Path]:
     """The sdist, and the wheel made from it."""
-    shutil.rmtree(BUILD / "dist", ignore_errors=True)
+    for old in (*BUILD.glob("*.json"), *BUILD.glob("dist/*")):
+        old.unlink()
     tool = environment("tool", python)
     run(tool, "-m", "pip", "install", "--quiet", "build")
     run(tool, "-m", "build", "--outdir", BUILD / "dist", REPOSITORY)
@@ -119,15 +130,14 @@ def check(case: Case, interpreter: str) -> list[str]:
         said = run(python, BUILD / "smoke.py", cwd=BUILD)
     except RuntimeError as error:
         print(f"{case.name}: {error}")
-        return [case.python, case.end, case.file.suffix, *[""] * len(SHOWN), "", "fails"]
+        return [case.python, case.end, case.kind, *[""] * len(SHOWN), "", "fails"]
     versions = dict(part.split(" ", 1) for part in said.strip().splitlines()[-1].split("; "))
-    kind = "wheel" if case.file.suffix == ".whl" else "sdist"
-    return [case.python, case.end, kind, *(versions[name] for name in SHOWN), f"{size}", "works"]
+    return [case.python, case.end, case.kind, *(versions[name] for name in SHOWN), f"{size}", "works"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="the cases whose names contain this; stores nothing")
+    parser.add_argument("--only", default="", help="the cases whose names contain this")
     parser.add_argument("--built", action="store_true", help="take what was built before")
     options = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -135,14 +145,15 @@ def main() -> None:
     newest = list(found)[-1]
     sdist, wheel = (sorted((BUILD / "dist").iterdir()) if options.built else build(found[newest]))[::-1]
     cases = [Case(version, end, wheel) for version in found for end in ("oldest", "newest")]
-    rows = []
-    for case in [*cases, Case(newest, "newest", sdist)]:
+    cases.append(Case(newest, "newest", sdist))
+    for case in cases:
         if options.only in case.name:
-            rows.append(check(case, found[case.python]))
-            print(" | ".join(rows[-1]), flush=True)
-    if not options.only:
-        header = ["Python", "dependencies", "from", *SHOWN, "MB", ""]
-        store("release", "make release-check", header, rows)
+            row = check(case, found[case.python])
+            case.kept.write_text(json.dumps(row))
+            print(" | ".join(row), flush=True)
+    rows = [json.loads(case.kept.read_text()) for case in cases if case.kept.exists()]
+    if len(rows) == len(cases):
+        store("release", "make release-check", ["Python", "dependencies", "from", *SHOWN, "MB", ""], rows)
     if any(row[-1] != "works" for row in rows):
         raise SystemExit(1)
 
