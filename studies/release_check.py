@@ -3,8 +3,8 @@
 Wheel and sdist are built; then, on each Python and with the oldest and the newest dependencies that `pyproject.toml`
 allows, the wheel is installed alone and its size taken, the extras `arviz` and `report` are added, and
 `studies/smoke.py` runs. On the newest Python the sdist is installed too. Oldest is the oldest release that has a wheel
-for that Python. The table is stored when all cases are known, and stands in docs/platforms.md; environments and rows stay
-in build/release, so that `--built --only CASE` repeats one, or goes on.
+for that Python. The table is stored when all cases are known, and stands in docs/platforms.md; environments and rows
+stay in build/release, so that `--built --only CASE` repeats one, or goes on.
 """
 
 import argparse

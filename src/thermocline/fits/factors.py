@@ -16,7 +16,7 @@ from thermocline.support.precision import computing_in
 from thermocline.support.programs import jit_by
 
 WIDTH = 64  # rows of the one size in which the programs are compiled
-NUM_SLOPES = 16  # places at which slopes tell what a factor depends on
+NUM_SLOPES = 32  # places at which slopes tell what a factor depends on: more than the directions that it may have
 PARALLEL = {"float64": 1e-7, "float32": 1e-3}  # share of the largest singular value of slopes that is none
 
 
