@@ -239,7 +239,7 @@ def test_a_power_out_of_range_gets_a_sentence():
 
 def test_one_factor_of_everything_gets_a_sentence():
     def factors(position):
-        return -jnp.sum(position**4) - jnp.prod(position[:2])
+        return -jnp.sum(position**4) - 0.5 * jnp.prod(position[:2])
 
     prior = tc.Gaussian.diagonal(np.zeros(30), 1.0)
     target = tc.Target(lambda p: factors(p) + jnp.sum(norm.logpdf(p)), np.full(30, 0.1), prior=prior, factors=factors)

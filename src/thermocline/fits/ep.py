@@ -80,13 +80,14 @@ def _first(generator: np.random.Generator, evaluate: Evaluator) -> Normal:
 
 
 def _notes(found: Fixed, precision: str) -> tuple[str, ...]:
+    all_others = "all factors" if found.num_unknown == 0 else f"all factors but {found.num_unknown}"
     if found.distance < ARRIVED[precision]:
-        notes = [f"EP agreed with all factors after {found.num_sweeps} sweeps."]
+        note = f"EP agreed with {all_others} after {found.num_sweeps} sweeps."
     else:
-        notes = [f"EP did not settle: after {found.num_sweeps} sweeps moments are {found.distance:.2g} deviations off."]
+        note = f"EP did not settle: after {found.num_sweeps} sweeps moments are {found.distance:.2g} deviations off."
     if found.num_unknown:
-        notes.append(f"Of {found.num_unknown} factors the moments could not be told; their sites stay as they were.")
-    return tuple(notes)
+        note += f" Draws or quadrature could not tell the moments of {found.num_unknown}; their sites stay as they were."
+    return (note,)
 
 
 def propagated(problem: Problem, power: float) -> Fixed:
@@ -103,6 +104,11 @@ def propagated(problem: Problem, power: float) -> Fixed:
         if moved is None or number == MOST_SWEEPS:
             break
         (stand, q), before = moved, distance
+    if len(distances) and np.isnan(distances).all():
+        raise ThermoclineError(
+            "EP can tell the moments of no factor: the Gaussian that it begins with is too far from where they are; use "
+            "tc.fit_advi, or factors that each depend on less."
+        )
     constant = problem.constant + np.sum(lines.log_constant) + sum(float(one.log_constant) for one in wide)
     if not np.isfinite(constant):
         raise ThermoclineError(
