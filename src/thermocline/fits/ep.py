@@ -86,7 +86,7 @@ def _notes(found: Fixed, precision: str) -> tuple[str, ...]:
     else:
         note = f"EP did not settle: after {found.num_sweeps} sweeps moments are {found.distance:.2g} deviations off."
     if found.num_unknown:
-        note += f" Draws or quadrature could not tell the moments of {found.num_unknown}; their sites stay as they were."
+        note += f" Of {found.num_unknown} the moments could not be told; their sites stay as they were."
     return (note,)
 
 
@@ -106,8 +106,8 @@ def propagated(problem: Problem, power: float) -> Fixed:
         (stand, q), before = moved, distance
     if len(distances) and np.isnan(distances).all():
         raise ThermoclineError(
-            "EP can tell the moments of no factor: the Gaussian that it begins with is too far from where they are; use "
-            "tc.fit_advi, or factors that each depend on less."
+            "EP can tell the moments of no factor: the Gaussian that it begins with is too far from where they are; "
+            "use tc.fit_advi, or factors that each depend on less."
         )
     constant = problem.constant + np.sum(lines.log_constant) + sum(float(one.log_constant) for one in wide)
     if not np.isfinite(constant):
