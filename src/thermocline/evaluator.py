@@ -64,7 +64,7 @@ class Evaluator:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
             self.widths = WIDE_WIDTHS if target.host is None and largest_array(self.target) > WIDE else WIDTHS
-        self.bare = replace(self.target, prior=None, known_modes=None)  # what rows need
+        self.bare = replace(self.target, prior=None, factors=None, known_modes=None)  # what rows need
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
         self.trouble, self.budget = Trouble(), Budget() if budget is None else budget
