@@ -74,7 +74,10 @@ def test_a_density_of_the_host_is_seen_to_be_one(monkeypatch):
 
 
 def test_chains_run_where_transfers_are_forbidden(monkeypatch):
-    """With all it needs on the device, a chunk moves nothing that was not asked for explicitly, to it or from it."""
+    """With all it needs on the device, a chunk takes nothing from the host.
+
+    Of what goes back JAX sees nothing on a CPU, where it is no copy: the test above says that no call asks for it.
+    """
     compiled, (keys, method, block, *steps), sizes = call_of(
         monkeypatch, tc.Target(log_density, np.zeros(2)), tc.GibbsTempering()
     )
