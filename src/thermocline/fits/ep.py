@@ -21,7 +21,7 @@ from thermocline.target import Target
 STREAM = 0xE9  # of random numbers, beside the seed
 MOST_SWEEPS = 200
 ARRIVED = {"float64": 1e-6, "float32": 1e-2}  # distance of tilted moments, in deviations, at which all agree
-SHRUNK = 0.9  # share of the distance before, above which steps have become too long
+SHRUNK = 0.99  # share of the distance before, above which steps have become too long
 SLOWER, LEAST_STEP = 0.7, 0.02  # what they are multiplied by then, and the last
 MOST_HALVES = 10  # of a step, after which the product is no Gaussian
 
@@ -51,8 +51,9 @@ def fit_ep(target: Target, *, seed: int = 0, power: float = 1.0, precision: str 
     _check_parts(evaluate.target)
     generator = np.random.default_rng([seed, STREAM])
     frame = _first(generator, evaluate)
-    problem = Problem.of(generator, evaluate, frame)
-    found = propagated(problem, power)
+    with np.errstate(all="ignore"):  # what is no number is told from what is
+        problem = Problem.of(generator, evaluate, frame)
+        found = propagated(problem, power)
     evaluate.count(problem.prior.evaluate.num_rows)
     mean, root = frame.at(found.gaussian.mean), linear.triangular(frame.scale @ found.gaussian.root)
     base = GaussianBase(evaluate.unravel(mean.astype(precision)), root.astype(precision)).prepared()
@@ -92,8 +93,7 @@ def _notes(found: Fixed, precision: str) -> tuple[str, ...]:
 
 def propagated(problem: Problem, power: float) -> Fixed:
     """Sweeps over all factors at once, until their moments are those of the product."""
-    stand, step, before, number = problem.first_stand(), 1.0, np.inf, 0
-    q = stand.gaussian()
+    (stand, q), step, before, number = _begun(problem), 1.0, np.inf, 0
     while True:
         number += 1
         lines, wide = problem.tilted(stand, q, power)
@@ -115,6 +115,16 @@ def propagated(problem: Problem, power: float) -> Fixed:
             "EP lost its way: a factor is zero, or not a number, wherever the others leave weight; use tc.fit_advi."
         )
     return Fixed(q, constant + q.log_integral(), distance, number, int(np.isnan(distances).sum()))
+
+
+def _begun(problem: Problem) -> tuple[Stand, Gaussian]:
+    stand = problem.first_stand()
+    try:
+        return stand, stand.gaussian()
+    except np.linalg.LinAlgError:
+        raise ThermoclineError(
+            "EP cannot begin: near its optimum the density does not fall in every direction; use tc.fit_advi."
+        ) from None
 
 
 def _moved(stand: Stand, lines: Update, wide: list[Update], step: float) -> tuple[Stand, Gaussian] | None:

@@ -12,7 +12,7 @@ import numpy as np
 from thermocline.support.linear import inverse, log_determinant, log_sum_exp
 
 NODES = np.linspace(-7.0, 7.0, 33)  # of the trapezoidal rule, in deviations of q
-LEAST_SHARE = 0.02  # of draws that must count for tilted moments to be believed
+LEAST_SHARE, LEAST_EACH = 0.02, 10  # of draws that must count for tilted moments to be believed: of all, a direction
 LOWEST = 30.0  # nats below the largest log factor of draws, to which a first regression looks
 
 
@@ -101,7 +101,8 @@ def tilted_by_draws(site: Site, q: Gaussian, noise: np.ndarray, log_factor: np.n
     total = log_sum_exp(log_weights)
     weights = np.exp(log_weights - total)
     log_constant = np.asarray((total - np.log(len(noise))) / power)
-    if not np.isfinite(total) or 1 / np.sum(weights**2) < LEAST_SHARE * len(noise):
+    needed = max(LEAST_SHARE * len(noise), LEAST_EACH * len(site.basis))
+    if not np.isfinite(total) or 1 / np.sum(weights**2) < needed:
         return Update(site.slope, site.curvature, log_constant, np.asarray(np.nan))
     own_mean, own = site.basis @ q.mean, site.basis @ q.covariance @ site.basis.T
     mean = weights @ coordinates
