@@ -60,7 +60,8 @@ class Factors:
 class Directions(NamedTuple):
     """What factors depend on: one direction each, many, or nothing."""
 
-    single: np.ndarray  # indices of factors
+    none: np.ndarray  # indices of factors that are constants
+    single: np.ndarray
     unit: np.ndarray  # (single, dimension), their directions
     wide: list[tuple[int, np.ndarray]]  # index and orthonormal (direction, dimension)
 
@@ -74,7 +75,7 @@ def directions_of(factors: Factors, draws: np.ndarray) -> Directions:
     wide = [(int(i), vectors[i, : ranks[i]]) for i in np.flatnonzero(ranks > 1)]
     unit = vectors[single, 0]
     first = np.take_along_axis(unit, np.argmax(np.abs(unit), axis=1)[:, None], axis=1)
-    return Directions(single, unit * np.sign(first), wide)
+    return Directions(np.flatnonzero(ranks == 0), single, unit * np.sign(first), wide)
 
 
 def _ravelled(factors: Callable[..., Any], position: Any, data: Any) -> Callable[[jax.Array], jax.Array]:

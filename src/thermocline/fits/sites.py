@@ -11,7 +11,7 @@ import numpy as np
 
 from thermocline.support.linear import inverse, log_determinant, log_sum_exp
 
-NODES = np.linspace(-7.0, 7.0, 33)  # of the trapezoidal rule, in deviations of q
+NODES = np.linspace(-7.0, 7.0, 65)  # of the trapezoidal rule, in deviations of q: so dense for factors like steps
 LEAST_SHARE, LEAST_EACH = 0.02, 10  # of draws that must count for tilted moments to be believed: of all, a direction
 LOWEST = 30.0  # nats below the largest log factor of draws, to which a first regression looks
 

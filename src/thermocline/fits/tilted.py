@@ -44,7 +44,7 @@ class Problem(NamedTuple):
     factors: Factors
     prior: Prior
     noise: np.ndarray
-    constant: float  # of the density, beside prior and factors, and of a Gaussian prior
+    constant: float  # of the density, beside prior and factors, of factors that are constant, and of a Gaussian prior
     single: np.ndarray  # factors of one direction each
     unit: np.ndarray  # their directions
     groups: list[Group]
@@ -68,6 +68,7 @@ class Problem(NamedTuple):
         if not prior.is_gaussian:
             eigenvalues, vectors = np.linalg.eigh(prior.precision)
             wide.append(Site(np.eye(len(frame.mean)), prior.slope, vectors * np.maximum(eigenvalues, 0.0) @ vectors.T))
+        constants = [_constant(evaluate, frame, prior, draws, values), prior.constant, *values[0, directions.none]]
         lines = [
             regression(draws @ unit[:, None], values[:, i])
             for i, unit in zip(directions.single, directions.unit, strict=True)
@@ -76,7 +77,7 @@ class Problem(NamedTuple):
             factors,
             prior,
             noise,
-            _constant(evaluate, frame, prior, draws, values) + prior.constant,
+            float(np.sum(constants)),
             directions.single,
             directions.unit,
             groups_of(directions.unit),
