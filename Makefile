@@ -6,7 +6,7 @@ RUN := $(VENV)/bin/python
 
 help:
 	@echo "make demo       set up, then ask a question with a known answer: what plain HMC says, what we say, in a picture"
-	@echo "make bases      every fit of a base on three targets, side by side (about 10 minutes)"
+	@echo "make bases      every fit of a base on four targets, side by side (about 10 minutes)"
 	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
 	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
 	@echo "make check      lint, types, contracts and the fast tests (under two minutes)"

@@ -1,7 +1,6 @@
 """The factors of a target on rows of a Gaussian's own coordinates, and the few directions that each depends on."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -98,5 +97,5 @@ def _values(factors: Callable[..., Any], position: Any, data: Any, rows: jax.Arr
 def _slopes(factors: Callable[..., Any], position: Any, data: Any, rows: jax.Array) -> jax.Array:
     of = _ravelled(factors, position, data)
     number, size = jax.eval_shape(of, rows[0]).size, rows.shape[1]
-    jacobian: Any = partial(jax.jacfwd if size <= number else jax.jacrev)
+    jacobian: Any = jax.jacfwd if size <= number else jax.jacrev
     return jax.lax.map(jacobian(of), rows[:NUM_SLOPES])
