@@ -119,6 +119,7 @@ print(json.dumps({{name: [
     float(result.expectation(lambda x: x[0] < 1.0).value),
     str(result.draws.position.dtype),
     result.info.fingerprint.number_of_devices,
+    result.verdict,
 ] for name, result in runs.items()}}))
 """
 
@@ -134,7 +135,19 @@ def test_single_precision_on_several_devices():
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == 8
-    for name, (score, error, share, dtype, devices) in found.items():
+    assert found["black box"][-1] == "ok"
+    for name, (score, error, share, dtype, devices, _) in found.items():
         assert abs(score) < 4 or abs(error) < 1e-5, (name, score, error)  # a base that is the target has no error
         assert abs(share - 0.3) < 0.1, (name, share)
         assert (dtype, devices) == ("float32", str(DEVICES)), name
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_base_that_is_the_target_passes_every_check_in_single_precision():
+    """All that differs is rounding, of which single precision has more."""
+    base = tc.Gaussian.diagonal(np.ones(2), 1.0)
+    target = tc.Target(log_density, np.zeros(2))
+    options = {"num_chains": 8, "num_draws": 200, "progress": False, "search": False}
+    result = tc.sample(target, base=base, precision="float32", **options)
+    assert abs(float(result.log_evidence.value) - np.log(2 * np.pi)) < 1e-5
+    assert [check for check in result.checks if check.status == "failed"] == []
