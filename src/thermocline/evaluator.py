@@ -12,6 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.support.budget import Budget
+from thermocline.support.counting import largest_array, operations
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled, unravelled
 from thermocline.support.interrupts import check
@@ -63,7 +64,9 @@ class Evaluator:
     ) -> None:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
-            self.widths = WIDE_WIDTHS if target.host is None and largest_array(self.target) > WIDE else WIDTHS
+            known = (self.target, self.target.initial_position) if target.host is None else None
+            self.widths = WIDE_WIDTHS if known and largest_array(*known) > WIDE else WIDTHS
+            self.operations = operations(*known) if known else None  # of an evaluation, about
         self.bare = replace(self.target, prior=None, factors=None, known_modes=None)  # what rows need
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
@@ -228,20 +231,6 @@ def check_falls(evaluate: Evaluator, name: str, height: float) -> None:
             f"log density does not change with {name}, moved as far as {reach.max():g} from the start: its integral is "
             "infinite. Give the parameter a proper prior, or leave it out."
         )
-
-
-def largest_array(target: Target) -> int:
-    """Numbers in the largest array that the density makes of one position, by its JAX program."""
-
-    def largest(jaxpr: Any) -> int:
-        sizes = [1]
-        for equation in jaxpr.eqns:
-            sizes += [int(np.prod(getattr(out.aval, "shape", ()))) for out in equation.outvars]
-            inner = [getattr(value, "jaxpr", value) for value in equation.params.values()]
-            sizes += [largest(value) for value in inner if hasattr(value, "eqns")]
-        return max(sizes)
-
-    return largest(jax.make_jaxpr(target)(target.initial_position).jaxpr)
 
 
 def _parts(number: int, widths: tuple[int, int]) -> list[slice]:
