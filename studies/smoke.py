@@ -9,6 +9,7 @@ import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -54,7 +55,7 @@ def check_extras(result: tc.Result, folder: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("agg")
-    table = arviz.summary(result.to_arviz(), round_to="none")
+    table: Any = arviz.summary(result.to_arviz(), round_to="none")
     mean = result.expectation(lambda position: position["x"][1])
     assert abs(float(table.loc["x[1]", "mean"]) - mean.value) < 4 * mean.standard_error, table
     result.report(folder / "report.html")

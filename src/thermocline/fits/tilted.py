@@ -153,7 +153,8 @@ def groups_of(unit: np.ndarray) -> list[Group]:
     _, leaders, which = np.unique(np.round(unit, 9), axis=0, return_index=True, return_inverse=True)
     left, groups = np.arange(len(leaders)), []
     while len(left):
-        upper, order = qr(unit[leaders[left]].T, mode="r", pivoting=True)[-2:]
+        pivoted: Any = qr(unit[leaders[left]].T, mode="r", pivoting=True)
+        upper, order = pivoted[-2:]
         number = max(int(np.sum(np.abs(np.diagonal(upper)) > LEAST_PIVOT)), 1)
         chosen, left = left[order[:number]], np.delete(left, order[:number])
         inverse = np.linalg.pinv(unit[leaders[chosen]])
