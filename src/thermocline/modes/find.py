@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.fits.lbfgs import Ending, Optima, maximise
 from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pathfinder import PathFit, best_along, best_of
@@ -111,7 +111,7 @@ class Search:
     def without_optimum(self, fit: PathFit, ends: Optima) -> Peak:
         """A mode where no ascent arrives: the best fit along the way, or what a natural ascent makes of that."""
         top = int(np.argmax(ends.log_density))
-        normal = Normal(fit.location, triangular(fit.root))
+        normal = LocationScale(fit.location, triangular(fit.root))
         better = natural_ascent(self.generator, self.evaluate, normal, NUM_NATURAL)
         fit = best_of(self.generator, self.evaluate, [(fit.location, fit.root), better]) or fit
         peak = peak_of(fit.location, ends.log_density[top], fit.root, "path")
