@@ -9,9 +9,9 @@ from thermocline.bases.gaussian import Gaussian as GaussianBase
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import advi
 from thermocline.fits.curvature import are_optima, curvature_at
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.fits.lbfgs import maximise
-from thermocline.fits.sites import Gaussian, Stand, Update
+from thermocline.fits.sites import Approximation, Gaussian, Update
 from thermocline.fits.tilted import Problem
 from thermocline.support import linear
 from thermocline.support.errors import ThermoclineError, brief
@@ -70,14 +70,14 @@ def _check_parts(target: Target) -> None:
             )
 
 
-def _first(generator: np.random.Generator, evaluate: Evaluator) -> Normal:
+def _first(generator: np.random.Generator, evaluate: Evaluator) -> LocationScale:
     """Laplace's Gaussian, or ADVI's where there is no optimum: the coordinates of all that follows."""
     optima = maximise(evaluate, evaluate.initial_position[None])
     curvature = curvature_at(evaluate, optima.position, deviations=optima.deviations)
     if are_optima(curvature, optima.gradient)[0]:
-        return Normal(optima.position[0].astype(float), linear.triangular(curvature.roots()[0]))
+        return LocationScale(optima.position[0].astype(float), linear.triangular(curvature.roots()[0]))
     normal = advi(generator, evaluate, evaluate.initial_position, full_rank=True)[0].normal
-    return Normal(normal.mean.astype(float), normal.scale)
+    return LocationScale(normal.mean.astype(float), normal.scale)
 
 
 def _notes(found: Fixed, precision: str) -> tuple[str, ...]:
@@ -93,17 +93,17 @@ def _notes(found: Fixed, precision: str) -> tuple[str, ...]:
 
 def propagated(problem: Problem, power: float) -> Fixed:
     """Sweeps over all factors at once, until their moments are those of the product."""
-    (stand, q), step, before, number = _begun(problem), 1.0, np.inf, 0
+    (approximation, q), step, before, number = _begun(problem), 1.0, np.inf, 0
     while True:
         number += 1
-        lines, wide = problem.tilted(stand, q, power)
+        lines, wide = problem.tilted(approximation, q, power)
         distances = np.array([*lines.distance, *(one.distance for one in wide)])
         distance = float(np.nanmax(distances, initial=0.0))
         step = max(step * SLOWER, LEAST_STEP) if distance > SHRUNK * before else step
-        moved = None if distance < ARRIVED[problem.precision] else _moved(stand, lines, wide, step)
+        moved = None if distance < ARRIVED[problem.precision] else _moved(approximation, lines, wide, step)
         if moved is None or number == MOST_SWEEPS:
             break
-        (stand, q), before = moved, distance
+        (approximation, q), before = moved, distance
     if len(distances) and np.isnan(distances).all():
         raise ThermoclineError(
             "EP can tell the moments of no factor: the Gaussian that it begins with is too far from where they are; "
@@ -117,20 +117,22 @@ def propagated(problem: Problem, power: float) -> Fixed:
     return Fixed(q, constant + q.log_integral(), distance, number, int(np.isnan(distances).sum()))
 
 
-def _begun(problem: Problem) -> tuple[Stand, Gaussian]:
-    stand = problem.first_stand()
+def _begun(problem: Problem) -> tuple[Approximation, Gaussian]:
+    approximation = problem.first_approximation()
     try:
-        return stand, stand.gaussian()
+        return approximation, approximation.gaussian()
     except np.linalg.LinAlgError:
         raise ThermoclineError(
             "EP cannot begin: near its optimum the density does not fall in every direction; use tc.fit_advi."
         ) from None
 
 
-def _moved(stand: Stand, lines: Update, wide: list[Update], step: float) -> tuple[Stand, Gaussian] | None:
+def _moved(
+    approximation: Approximation, lines: Update, wide: list[Update], step: float
+) -> tuple[Approximation, Gaussian] | None:
     """A step, or the first of its halves after which the product is a Gaussian; None where none is."""
     for halves in range(MOST_HALVES):
-        trial = stand.moved(lines, wide, step / 2**halves)
+        trial = approximation.moved(lines, wide, step / 2**halves)
         try:
             return trial, trial.gaussian()
         except np.linalg.LinAlgError:

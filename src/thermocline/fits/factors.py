@@ -9,7 +9,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.evaluator import Evaluator
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.support.errors import ThermoclineError, reason
 from thermocline.support.precision import computing_in
 from thermocline.support.programs import jit_by
@@ -22,7 +22,7 @@ PARALLEL = {"float64": 1e-7, "float32": 1e-3}  # share of the largest singular v
 class Factors:
     """Log factors of positions m + L z, by z, one a row; what is NaN counts as -inf."""
 
-    def __init__(self, evaluate: Evaluator, frame: Normal) -> None:
+    def __init__(self, evaluate: Evaluator, frame: LocationScale) -> None:
         self.evaluate, self.frame = evaluate, frame
         try:
             self.number = self.values(np.zeros((1, len(frame.mean)))).shape[1]

@@ -55,7 +55,7 @@ class Update(NamedTuple):
     distance: np.ndarray
 
 
-class Stand(NamedTuple):
+class Approximation(NamedTuple):
     """All sites: a Gaussian prior, which never changes, those of one direction as arrays, and the others in a list."""
 
     prior: tuple[np.ndarray, np.ndarray]  # slope and precision
@@ -73,7 +73,7 @@ class Stand(NamedTuple):
             slope, precision = slope + own_slope, precision + own_curvature
         return gaussian_of(slope, precision)
 
-    def moved(self, lines: Update, wide: list[Update], step: float) -> "Stand":
+    def moved(self, lines: Update, wide: list[Update], step: float) -> "Approximation":
         """After a step of this share towards the sites of the tilted moments."""
 
         def between(old: np.ndarray, new: np.ndarray) -> np.ndarray:

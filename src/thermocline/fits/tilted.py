@@ -7,9 +7,18 @@ import numpy as np
 
 from thermocline.evaluator import Evaluator
 from thermocline.fits.factors import Factors, directions_of
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.fits.natural import paired_noise
-from thermocline.fits.sites import NODES, Gaussian, Site, Stand, Update, regression, tilted_by_draws, tilted_on_lines
+from thermocline.fits.sites import (
+    NODES,
+    Approximation,
+    Gaussian,
+    Site,
+    Update,
+    regression,
+    tilted_by_draws,
+    tilted_on_lines,
+)
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Target, describe
 
@@ -53,7 +62,7 @@ class Problem(NamedTuple):
     first: tuple[np.ndarray, np.ndarray]  # slope and curvature of the first sites of one direction
 
     @classmethod
-    def of(cls, generator: np.random.Generator, evaluate: Evaluator, frame: Normal) -> "Problem":
+    def of(cls, generator: np.random.Generator, evaluate: Evaluator, frame: LocationScale) -> "Problem":
         """The problem with its first sites, from draws of the frame; raises where the parts are not the density's."""
         own = [paired_noise(generator, len(frame.mean))]
         while sum(map(len, own)) < NUM_DRAWS:
@@ -90,21 +99,21 @@ class Problem(NamedTuple):
     def precision(self) -> str:
         return self.factors.evaluate.precision
 
-    def first_stand(self) -> Stand:
+    def first_approximation(self) -> Approximation:
         size = self.noise.shape[1]
         known = self.prior.slope, self.prior.precision
         none = np.zeros(size), np.zeros((size, size))
-        return Stand(known if self.prior.is_gaussian else none, self.unit, *self.first, self.wide)
+        return Approximation(known if self.prior.is_gaussian else none, self.unit, *self.first, self.wide)
 
-    def tilted(self, stand: Stand, q: Gaussian, power: float) -> tuple[Update, list[Update]]:
+    def tilted(self, approximation: Approximation, q: Gaussian, power: float) -> tuple[Update, list[Update]]:
         """What every factor makes of its site, given the product of all."""
         mean, variance = self.unit @ q.mean, np.einsum("ij,jk,ik->i", self.unit, q.covariance, self.unit)
         along = self._along_lines(q.mean, variance**0.5)
-        lines = tilted_on_lines(stand.slope, stand.curvature, mean, variance, along, power)
-        if not stand.wide:
+        lines = tilted_on_lines(approximation.slope, approximation.curvature, mean, variance, along, power)
+        if not approximation.wide:
             return lines, []
         heights = self._at_draws(q.mean + self.noise @ q.root.T)
-        pairs = zip(stand.wide, heights.T, strict=True)
+        pairs = zip(approximation.wide, heights.T, strict=True)
         return lines, [tilted_by_draws(site, q, self.noise, height, power) for site, height in pairs]
 
     def _at_draws(self, draws: np.ndarray) -> np.ndarray:
@@ -131,7 +140,7 @@ class Problem(NamedTuple):
         return found
 
 
-def prior_of(evaluate: Evaluator, frame: Normal, draws: np.ndarray) -> Prior:
+def prior_of(evaluate: Evaluator, frame: LocationScale, draws: np.ndarray) -> Prior:
     """The Gaussian of the prior's slopes a deviation off on both sides of the middle, and whether that is all."""
     target = evaluate.target
     asked = Evaluator(Target(_log_prior, target.initial_position, target.prior), evaluate.precision)
@@ -175,7 +184,7 @@ def _check_widths(wide: list[tuple[int, np.ndarray]]) -> None:
         )
 
 
-def _constant(evaluate: Evaluator, frame: Normal, prior: Prior, draws: np.ndarray, values: np.ndarray) -> float:
+def _constant(evaluate: Evaluator, frame: LocationScale, prior: Prior, draws: np.ndarray, values: np.ndarray) -> float:
     """Log density less prior and factors, which must be the same everywhere."""
     rows = frame.at(draws)
     parts = prior.evaluate.values(rows) + np.sum(values, axis=1)
