@@ -55,6 +55,18 @@ class Evaluator:
     `runner`.
     """
 
+    target: Target
+    bare: Target
+    widths: tuple[int, int]
+    operations: int | None
+    precision: str
+    initial_position: np.ndarray
+    num_rows: int
+    trouble: Trouble
+    budget: Budget
+    rate: float
+    runner: Runner
+
     def __init__(
         self,
         target: Target,

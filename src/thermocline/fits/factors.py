@@ -22,6 +22,10 @@ PARALLEL = {"float64": 1e-7, "float32": 1e-3}  # share of the largest singular v
 class Factors:
     """Log factors of positions m + L z, by z, one a row; what is NaN counts as -inf."""
 
+    evaluate: Evaluator
+    frame: LocationScale
+    number: int
+
     def __init__(self, evaluate: Evaluator, frame: LocationScale) -> None:
         self.evaluate, self.frame = evaluate, frame
         try:

@@ -60,6 +60,18 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
 class Call:
     """A model and its arguments by name, as functions of (position, data); data stand for some of the arguments."""
 
+    model: Callable[..., Any]
+    handlers: Any
+    util: Any
+    bound: inspect.BoundArguments
+    leaves: dict[str, Any]
+    sites: Any
+    latents: list[str]
+    observed: list[str]
+    factors: list[str]
+    likelihoods: list[str]
+    without_data: Callable[..., Any]
+
     def __init__(self, numpyro: Any, model: Callable[..., Any], bound: inspect.BoundArguments) -> None:
         self.model, self.handlers, self.util, self.bound = model, numpyro.handlers, numpyro.infer.util, bound
         self.structure = jax.tree.structure(dict(self.bound.arguments))
