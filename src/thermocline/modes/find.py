@@ -16,7 +16,7 @@ from thermocline.modes.peaks import Peak, admitted, home_of, massive, peak_of
 from thermocline.records import SearchRecord
 from thermocline.support.linear import triangular
 
-FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
+FEWEST_LOOKS = 2**16  # that must have found no other, of a density of which nothing is known
 LOOKING, A_LOOK = 2**29, 2**11  # operations for which to look; those of a look besides the density's
 MOST_TIMES = 4  # the fewest looks, that are made while modes are found
 BATCH = 4096
@@ -136,7 +136,7 @@ class Search:
         since = self.num_looks - self.looks_at_last
         least = self.peaks[0].log_mass - NEGLIGIBLE
         heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
-        is_settled = since >= max(self.fewest_looks, FEWEST_A_MODE * heavy, self.looks_at_last if heavy > 1 else 0)
+        is_settled = since >= max(self.fewest_looks, FEWEST_LOOKS // 4 * heavy, self.looks_at_last if heavy > 1 else 0)
         return is_settled or self.num_looks >= MOST_TIMES * max(self.fewest_looks, FEWEST_LOOKS) or self.is_full()
 
     def is_full(self) -> bool:
