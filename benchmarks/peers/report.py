@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.peers.environment import FOLDER
 from benchmarks.peers.problems import PROBLEMS
-from benchmarks.peers.run import PEERS, UNTRIED
+from benchmarks.peers.run import PEERS
 from studies.tables import store
 
 NAMES = {
@@ -21,11 +21,7 @@ NAMES = {
     "blackjax_persistent": "persistent sampling (BlackJAX)",
     "nested_dynesty": "dynesty",
     "nested_nautilus": "nautilus",
-    "nested_ultranest": "UltraNest",
-    "nested_jaxns": "jaxns",
     "pymc_smc": "PyMC sample_smc",
-    "poco": "pocoMC",
-    "paris": "parismc",
     "nutpie_draws": "nutpie (draws only)",
 }
 HEADER = "problem", "sampler", "seeds", "error of log Z", "its own error", "covered", "seconds", "evaluations", "modes"
@@ -146,7 +142,7 @@ def main() -> None:
     commit = commit_of(kept_runs())
     for run in kept_runs():
         grouped[run["problem"], run["peer"]].append(run)
-    peers = [peer for peer in PEERS + UNTRIED if any(each == peer for _, each in grouped)]
+    peers = [peer for peer in PEERS if any(each == peer for _, each in grouped)]
     rows = [
         row(problem, peer, grouped[problem, peer])
         for problem in PROBLEMS

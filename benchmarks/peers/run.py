@@ -3,9 +3,6 @@
 Seconds are those of the processor, from the start of the process, importing and compiling included: on one core they
 are those of the clock of an idle machine, whatever else runs beside. A run that needs more than the limit is ended.
 
-Scripts of `UNTRIED` peers are written from the packages' sources and never ran: what they raise may be our fault.
-They run where they are named.
-
     python -m benchmarks.peers.run [--peers NAME ...] [--problems NAME ...] [--seeds 0] [--limit 60] [--minutes 7]
 """
 
@@ -27,8 +24,8 @@ from benchmarks.peers.environment import FOLDER, REPOSITORY, NotInstalledError, 
 from benchmarks.peers.problems import PROBLEMS
 from studies.tables import commit_now
 
-PEERS = ["ours", "nuts_bridge", "blackjax_smc", "nested_dynesty", "nested_nautilus"]
-UNTRIED = ["blackjax_persistent", "nested_ultranest", "nested_jaxns", "pymc_smc", "poco", "paris", "nutpie_draws"]
+PEERS = ["ours", "nuts_bridge", "blackjax_smc", "blackjax_persistent", "pymc_smc", "nested_dynesty", "nested_nautilus"]
+PEERS += ["nutpie_draws"]  # draws alone, no evidence
 SLOWEST = 40  # seconds of the clock for one of the processor: one that sleeps is ended too
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 SHOWN = "log_evidence", "truth", "error", "seconds", "modes", "ended", "said"
@@ -102,7 +99,7 @@ def make(place: Path, peer: str, problem: str, seed: int, limit: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS + UNTRIED, metavar="NAME")
+    parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS, metavar="NAME")
     parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS), metavar="NAME")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--limit", type=int, default=60, help="seconds of the processor for one run")
