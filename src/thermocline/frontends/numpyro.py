@@ -53,11 +53,24 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
             call.log_likelihood if call.likelihoods else None,
             name=getattr(model, "__name__", ""),
             predict=call.predict if call.can_predict(guess, data) else None,
+            factors=call.log_factors if call.observed and is_proper else None,
         )
 
 
 class Call:
     """A model and its arguments by name, as functions of (position, data); data stand for some of the arguments."""
+
+    model: Callable[..., Any]
+    handlers: Any
+    util: Any
+    bound: inspect.BoundArguments
+    leaves: dict[str, Any]
+    sites: Any
+    latents: list[str]
+    observed: list[str]
+    factors: list[str]
+    likelihoods: list[str]
+    without_data: Callable[..., Any]
 
     def __init__(self, numpyro: Any, model: Callable[..., Any], bound: inspect.BoundArguments) -> None:
         self.model, self.handlers, self.util, self.bound = model, numpyro.handlers, numpyro.infer.util, bound
@@ -99,6 +112,12 @@ class Call:
     def log_likelihood(self, position: Any, data: Any) -> dict[str, Any]:
         sites = self.sites_at(position, data)
         return {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.likelihoods}
+
+    def log_factors(self, position: Any, data: Any) -> dict[str, Any]:
+        """By site and row, all that multiplies the prior: likelihoods and factors, to the power of their scales."""
+        sites = self.sites_at(position, data)
+        logs = {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.observed}
+        return {name: log if (scale := sites[name]["scale"]) is None else scale * log for name, log in logs.items()}
 
     def predict(self, key: jax.Array, position: Any, data: Any) -> dict[str, tuple[Any, Any]]:
         sites, keys = self.sites_at(position, data), jax.random.split(key, len(self.likelihoods))

@@ -63,7 +63,14 @@ def from_pymc(model: Any) -> Target:
             graphs.observed(data),
             graphs.function(model.logp(model.observed_RVs, sum=False), observed) if observed else None,
             name=model.name,
+            factors=_factors(model, graphs) if observed or model.potentials else None,
         )
+
+
+def _factors(model: Any, graphs: Graphs) -> Any:
+    """Log likelihoods by observed variable and row, and potentials."""
+    parts = [*model.observed_RVs, *model.potentials]
+    return graphs.function(model.logp(parts, sum=False), [part.name for part in parts])
 
 
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
