@@ -10,6 +10,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,33 +39,35 @@ def target_of(name: str, front_end: str) -> tc.Target:
 
 def reference(name: str, folder: Path) -> dict[str, dict[str, float]]:
     """Means and deviations by NumPyro's NUTS, of every number that is compared, counted from one as Stan does."""
+    from studies.galleries_numpyro import MODELS
+
     name = SAME_POSTERIOR.get(name, name)
-    path = folder / f"reference_{name}.json"
+    path, gallery = folder / f"reference_{name}.json", GALLERIES[name]
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(nuts(name), indent=1))
+        made = nuts(MODELS[name], gallery.data, gallery.compared, MOST_DRAWS.get(name, NUM_DRAWS))
+        path.write_text(json.dumps(made, indent=1))
     known = json.loads(path.read_text())
     seconds, ess = known["seconds"], known["ess"]
     print(f"reference {name}: {seconds:.0f} s, {known['divergences']} divergences, least ESS {ess:.0f}")
     return known["scalars"]
 
 
-def nuts(name: str) -> dict[str, Any]:
+def nuts(model: Callable[..., None], data: dict[str, Any], compared: Sequence[str], num_draws: int) -> dict[str, Any]:
+    """Means and deviations of the compared sites, or of all, by four chains of NumPyro's NUTS."""
     from numpyro.diagnostics import effective_sample_size
     from numpyro.infer import MCMC, NUTS
 
-    from studies.galleries_numpyro import MODELS
-
-    began, num_draws = time.perf_counter(), MOST_DRAWS.get(name, NUM_DRAWS)
+    began = time.perf_counter()
     with computing_in("float64"):
-        kernel = NUTS(MODELS[name], target_accept_prob=0.95)
+        kernel = NUTS(model, target_accept_prob=0.95)
         runs: dict[str, Any] = {"num_warmup": num_draws // 2, "num_samples": num_draws, "num_chains": NUM_CHAINS}
         sampler = MCMC(kernel, **runs, chain_method="vectorized", progress_bar=False)
-        sampler.run(jax.random.key(1), **GALLERIES[name].data)
+        sampler.run(jax.random.key(1), **data)
         draws = {site: np.asarray(values) for site, values in sampler.get_samples(group_by_chain=True).items()}
         num_divergences = int(np.sum(sampler.get_extra_fields()["diverging"]))
     scalars, least = {}, np.inf
-    for site in GALLERIES[name].compared or draws:
+    for site in compared or draws:
         for place in np.ndindex(draws[site].shape[2:]):
             values = draws[site][(..., *place)]
             deviation, effective = float(values.std()), float(effective_sample_size(values))
