@@ -16,6 +16,7 @@ from thermocline.frontends.common import (
     first_position,
     in_a_sentence,
     not_a_number,
+    off_support,
     unnormalised,
 )
 from thermocline.support.errors import ThermoclineError
@@ -91,7 +92,7 @@ class Call:
         return self._log_density_of(self.without_data, position, data)
 
     def _log_density_of(self, model: Any, position: Any, data: Any) -> jax.Array:
-        return -jnp.asarray(self.util.potential_energy(model, *self.arguments(data), position))
+        return off_support(-jnp.asarray(self.util.potential_energy(model, *self.arguments(data), position)))
 
     def constrain(self, position: Any, data: Any) -> dict[str, Any]:
         return self.util.constrain_fn(self.model, *self.arguments(data), position, return_deterministic=True)

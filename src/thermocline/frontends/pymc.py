@@ -22,7 +22,7 @@ from thermocline.frontends.common import (
     unnormalised,
 )
 from thermocline.frontends.host import call_host
-from thermocline.frontends.pymc_graphs import Graphs, give_erfcx, translated, value_of
+from thermocline.frontends.pymc_graphs import Graphs, give_erfcx, lost_by_areas, translated, value_of
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
@@ -132,7 +132,7 @@ def _caveats(model: Any, guess: dict[str, np.ndarray]) -> tuple[str, ...]:
             kind = type(rv.owner.op).__name__.removesuffix("RV")
             sentences.append(f"The prior of {rv.name} is improper (pm.{kind}): the model has no evidence.")
             continue
-        if type(rv.owner.op).__name__ in ("CARRV", "ICARRV"):
+        if type(rv.owner.op).__name__ == "ICARRV" or lost_by_areas(rv) is None:
             sentences.append(f"PyMC's prior of {rv.name} (areas) is not normalised: log Z lacks its constant.")
         transform, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
         if transform is not None and type(transform) is not type(usual):
