@@ -22,7 +22,6 @@ from thermocline.support.precision import computing_in
 from thermocline.target import Target, describe
 
 MOST_PILOTS = 3
-WORTH_A_PILOT = 1.5  # times the effective share before
 NUM_STARTS, NUM_PRIOR = 15, 4096  # draws of the prior from which ascents start, and of all that are looked at
 STREAM = 0xF17  # of random numbers
 
@@ -62,11 +61,9 @@ def find_base(evaluate: Evaluator, seed: int, target_error: float, reporter: Rep
             reporter.figures(lambda: f"{designer.best.share:.0%} of its draws count")
             while num_pilots < MOST_PILOTS and not designer.suffices:
                 num_pilots += 1
-                share = designer.best.share
-                pilot(seed, num_pilots, designer, reporter)
-                designer.cover()
-                if designer.best.share < WORTH_A_PILOT * share:
+                if not pilot(seed, num_pilots, designer, reporter):
                     break
+                designer.cover()
     except BudgetSpentError as limit:
         search.cut_short_by = str(limit)
     search.raised(designer.pool.position, designer.pool.log_target)

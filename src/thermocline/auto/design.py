@@ -39,7 +39,7 @@ EXTRA_WIDTH = 0.42  # of a first fit, over the root of the dimension
 EVENNESS = 0.2  # of the weights of first fits, that is shared evenly: masses are not known yet
 MISSED = 4.0  # errors by which fresh draws find less than the pool has seen
 FLOOR = 1e3  # nats below the largest log weight, of one that is nothing
-MOST_COVERINGS = 6  # looks for places where the best design is thin
+MOST_COVERINGS, FEW_ROUNDS = 6, 4  # looks for places where the best design is thin, and rounds after each or a pilot
 HOT = 0.25  # inverse temperature at which ascents to what is missed begin
 COST_A_COMPONENT = 0.02  # of the density, relative to the target's
 
@@ -93,7 +93,7 @@ class Designer:
     def __init__(
         self, evaluate: Evaluator, generator: np.random.Generator, search: Search, target_error: float = 0.05
     ) -> None:
-        self.evaluate, self.generator, self.search = evaluate, generator, search
+        self.evaluate, self.generator, self.search, self.target_error = evaluate, generator, search, target_error
         self.enough = 1 / (WORTH * NUM_DRAWS * target_error**2)  # share at which measuring is cheap
         self.least = 1 / (MOST_BASE_DRAWS * target_error**2)  # share at which they can do without chains
         self.pool = Pool.empty(evaluate.dimension)
@@ -143,11 +143,12 @@ class Designer:
             there = StudentMixture.of(means, roots, FIRST_DEGREES, np.zeros(len(places)))
             mixture = before.mixture.joined_by(there, np.log(NEW_SHARE))
             self.draw(mixture)
-            seen = self.pool.share_of(before.mixture.log_density_of_rows(self.pool.position))
-            if 1 / seen - 1 < GAIN * (1 / before.share - 1):  # the variance of log Z from a draw
+            self.review()
+            if 1 / self.best.share - 1 < GAIN * (1 / before.share - 1):  # the variance of log Z from a draw
                 return
-            self.best = replace(before, share=seen)
-            self.rounds(em_fit_student(mixture, self.pool.position, self.pool.weight))
+            self.rounds(em_fit_student(mixture, self.pool.position, self.pool.weight), FEW_ROUNDS)
+            if self.best.share < GAIN * before.share:  # more is thin than so many components can cover
+                return
 
     def around(self, mixture: StudentMixture, level: float, number: int) -> np.ndarray:
         """Draws of the pool: where a mixture misses much of what is known, and of the target as it is when hot."""
@@ -159,6 +160,11 @@ class Designer:
         shares = [np.exp(share - share.max()) for share in shares]
         chosen = [self.generator.choice(len(share), max(number // 2, 1), p=share / share.sum()) for share in shares]
         return pool.position[np.concatenate(chosen)]
+
+    def review(self) -> None:
+        """The best design's share by all that has been seen since."""
+        seen = self.pool.share_of(self.best.mixture.log_density_of_rows(self.pool.position))
+        self.best = replace(self.best, share=min(self.best.share, seen))
 
     def consider(self, mixtures: list[StudentMixture]) -> None:
         """Keep one of them if its draws say that it is better."""

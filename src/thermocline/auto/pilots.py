@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.auto.design import FIRST_DEGREES, Designer
+from thermocline.auto.design import FEW_ROUNDS, FIRST_DEGREES, Designer
 from thermocline.bases.base import log_densities
 from thermocline.engine.explore import Exploration, Lengths, explore, resampled
 from thermocline.engine.progress import Part, Reporter
+from thermocline.estimators.convergence import are_explored
 from thermocline.fits.pool import Pool
 from thermocline.fits.student_mixture import StudentMixture, cluster, clustered, em_fit_student
 from thermocline.methods import GibbsTempering
@@ -21,12 +22,15 @@ CORRELATED = 0.1  # independent draws for which one of a chain counts
 NUM_ASCENTS = 32  # from draws of the chains
 NUM_CLUSTERS = 15  # components laid along a shape
 ROOM = 16  # for components, of the bases of all pilots and of the run after them
-NUM_ROUNDS = 4  # of drawing and fitting, after each pilot
+WORTH_A_PILOT = 1.5  # times the effective share before
 NUM_RESAMPLED = 4096
 
 
-def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> None:
-    """One pilot from the best design; its draws join the pool, and a mixture is laid along that."""
+def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> bool:
+    """One pilot from the best design; where its chains do not get about, a mixture is laid along all that is known.
+
+    Whether many more draws count then than do of what was the best, so that another may be worth it.
+    """
     evaluate, design = designer.evaluate, designer.best
     evaluate.budget.check(LENGTHS.num_chains * (WARMUP + LENGTHS.num_draws), evaluate.rate)
     base = cast(design.mixture.base(evaluate.target.initial_position, room=ROOM), evaluate.precision)
@@ -38,7 +42,12 @@ def pilot(seed: int, number: int, designer: Designer, reporter: Reporter) -> Non
     evaluate.count(explored.outcome.num_gradients)
     rows = resampled(explored, seed, NUM_ASCENTS)
     designer.search.admit(designer.search.ascended(rows), "chains")
-    designer.rounds(shaped(designer.pool, seed), NUM_ROUNDS)
+    designer.review()
+    share, draws = designer.best.share, explored.outcome.draws
+    if are_explored(draws, designer.pool.log_evidence - float(explored.path.log_zeta), designer.target_error):
+        return False
+    designer.rounds(shaped(designer.pool, seed), FEW_ROUNDS)
+    return designer.best.share >= WORTH_A_PILOT * share
 
 
 def join_chains(pool: Pool, explored: Exploration) -> Pool:

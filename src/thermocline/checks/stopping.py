@@ -3,7 +3,7 @@
 from thermocline.checks import base, run
 from thermocline.checks.check import Context
 from thermocline.engine.plan import Look
-from thermocline.estimators.convergence import tours
+from thermocline.estimators.convergence import are_explored, tours
 
 CURABLE = (
     run.check_round_trips,
@@ -18,7 +18,7 @@ CURABLE = (
     base.check_lower_bound,
 )
 LONG = 2048  # draws a chain, from which on what checks say is left to the verdict
-MANY_TOURS, FEWEST_TOURS = 100, 5  # where the base is thin; the latter of a run of a fair length
+FEWEST_TOURS = 5  # where the base is thin, of a run of a fair length
 FAIR_LENGTH = 4000  # draws a chain
 
 
@@ -32,9 +32,10 @@ def is_sound(target_error: float, look: Look) -> bool:
     curable = CURABLE if look.has_law else (run.check_round_trips,)  # others have independent pieces of their own
     if length < LONG and not all(check.passed for ask in curable for check in ask(context)):
         return False
-    share, number = tours(look.draws, look.log_evidence.value - look.log_zeta) if look.has_law else (0.0, 0.0)
-    is_fair = length >= FAIR_LENGTH and number >= FEWEST_TOURS
-    return share < look.log_evidence.standard_error or number >= MANY_TOURS or is_fair
+    level, error = look.log_evidence.value - look.log_zeta, float(look.log_evidence.standard_error)
+    if not look.has_law or are_explored(look.draws, level, error):
+        return True
+    return length >= FAIR_LENGTH and tours(look.draws, level)[1] >= FEWEST_TOURS
 
 
 def context_of(look: Look) -> Context:

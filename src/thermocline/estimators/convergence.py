@@ -13,6 +13,7 @@ from thermocline.support.tails import normal_tail
 
 APPRECIABLE = 0.02  # share of the target that an answer cannot do without
 DOMINANT = 0.1  # share of all weight, of one draw among many
+MANY_TOURS = 100  # where the base is thin, after which what lies there is known
 THIN = np.e  # times the base that the target's density is, both normalised, where the base is thin
 
 
@@ -158,6 +159,12 @@ def tours(draws: Draws, log_mean_ratio: float) -> tuple[float, float]:
     mass = np.concatenate(masses)
     total = mass.sum()
     return float(total / weight.sum()), float(total**2 / np.sum(mass**2)) if total > 0 else 0.0
+
+
+def are_explored(draws: Draws, log_mean_ratio: float, error: float) -> bool:
+    """Whether what lies beyond the base's reach holds less than an error of log Z, or rests on many tours."""
+    share, number = tours(draws, log_mean_ratio)
+    return share < error or number >= MANY_TOURS
 
 
 def difference_p_value(first: Estimate, second: Estimate) -> float:
