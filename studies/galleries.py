@@ -23,11 +23,13 @@ import thermocline as tc
 from studies.finding_runs import TooLongError, ended_after
 from studies.galleries_data import GALLERIES
 from studies.posteriordb import Run, against_reference, is_right, line, measures, worst
+from studies.tables import store
 from thermocline.support.precision import computing_in
 
 SAME_POSTERIOR = {"schools": "schools_noncentred"}  # in coordinates that NUTS explores well
 FRONT_ENDS = ("numpyro", "pymc")
 NUM_DRAWS, NUM_CHAINS = 4000, 4
+HEADER = ("model", "parameters", "NumPyro", "s", "PyMC", "s", "log Z", "z of the other's", "mean |z|")
 MOST_DRAWS = {"ode": 1000}  # where a gradient is dear
 
 
@@ -82,7 +84,7 @@ def nuts(model: Callable[..., None], data: dict[str, Any], compared: Sequence[st
 
 def run_once(name: str, front_end: str, options: argparse.Namespace) -> Run:
     """One model in one front end; running out of time and raising are results too."""
-    run: Run = {"name": f"{name} {front_end}"}
+    run, known = {"name": f"{name} {front_end}"}, reference(name, options.out)
     began, cpu = time.perf_counter(), time.process_time()
     try:
         target = target_of(name, front_end)
@@ -99,7 +101,7 @@ def run_once(name: str, front_end: str, options: argparse.Namespace) -> Run:
     posterior = result.to_arviz().posterior
     kept = {site: posterior[site].dims[2:] == dims for site, dims in GALLERIES[name].dims.items()}
     run |= measures(result) | {"dims": all(kept.values()), "search": str(result.search)}
-    return run | against_reference(result, reference(name, options.out))
+    return run | against_reference(result, known)
 
 
 def kept(name: str, front_end: str, options: argparse.Namespace) -> Run:
@@ -141,6 +143,23 @@ def table(runs: dict[tuple[str, str], Run]) -> Table:
     return made
 
 
+def told(run: Run) -> tuple[str, str]:
+    """A verdict, with a word where the moments are wrong, and the seconds."""
+    is_wrong = "scalars" in run and not is_right(run)
+    return run["verdict"] + (", wrong" if is_wrong else ""), f"{run['seconds']:.0f}"
+
+
+def row(name: str, runs: dict[tuple[str, str], Run]) -> list[str]:
+    """A model in both front ends."""
+    first, second = (runs[name, front_end] for front_end in FRONT_ENDS)
+    measured = [run for run in (first, second) if "scalars" in run]
+    if not measured:
+        return [name, "", *told(first), *told(second), "", "", ""]
+    value, error, _ = measured[0]["log_evidence"]
+    numbers = f"{value:.3f} ± {error:.3f}", apart(first, second), f"{max(worst(run)[0] for run in measured):.1f}"
+    return [name.replace("_", " "), str(measured[0]["dimension"]), *told(first), *told(second), *numbers]
+
+
 def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--names", nargs="+", choices=list(GALLERIES), default=list(GALLERIES), metavar="NAME")
@@ -155,6 +174,8 @@ def main(given: list[str] | None = None) -> None:
     good = [run for run in runs.values() if run["verdict"] == "ok" and is_right(run)]
     wrong = [run for run in runs.values() if run["verdict"] == "ok" and not is_right(run)]
     print(f"{len(runs)} runs: {len(good)} ok and right, {len(wrong)} ok and wrong")
+    if len(asked) == len(GALLERIES) * len(FRONT_ENDS):
+        store("galleries", "python -m studies.galleries", HEADER, [row(name, runs) for name in GALLERIES])
 
 
 if __name__ == "__main__":
