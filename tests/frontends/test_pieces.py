@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import thermocline as tc
-from tests.frontends.pieces import COUNTS, PIECES, SCALE, TARGETS
+from tests.frontends.pieces import COUNTS, NOISE, PIECES, SCALE, TARGETS, Y
 from thermocline.evaluator import Evaluator
 
 
@@ -61,8 +61,53 @@ def test_areas_without_a_normalised_prior_say_so():
 
     with pm.Model() as model:
         pm.Normal("y", pm.ICAR("level", np.ones((3, 3)) - np.eye(3)), 1, observed=np.zeros(3))
-    (caveat,) = tc.from_pymc(model).caveats
-    assert caveat == "PyMC's prior of level (areas) is not normalised: log Z lacks its constant."
+    target = tc.from_pymc(model)
+    assert target.caveats == ("PyMC's prior of level (areas) is not normalised: log Z lacks its constant.",)
+    assert target.prior is None  # PyMC cannot draw from it
+
+
+@pytest.mark.parametrize("front_end", TARGETS)
+@pytest.mark.parametrize("says_how", [True, False])
+def test_a_prior_of_the_users_own_that_does_not_say_how_to_draw(front_end, says_how):
+    """It is the model's all the same; only, the search has no draws of it to look at."""
+    target = {"numpyro": own_in_numpyro, "pymc": own_in_pymc}[front_end](says_how)
+    assert (target.prior is not None) == says_how
+    exact = stats.laplace(0, SCALE).logpdf(0.3) + stats.norm(0.3, NOISE).logpdf(Y).sum()
+    np.testing.assert_allclose(Evaluator(target).values(np.array([[0.3]])), exact, rtol=1e-10)
+
+
+def own_in_numpyro(says_how):
+    import jax
+    import numpyro
+    import numpyro.distributions as dist
+
+    class Own(dist.Distribution):
+        support = dist.constraints.real
+
+        def log_prob(self, value):
+            return dist.Laplace(0, SCALE).log_prob(value)
+
+        def sample(self, key, sample_shape=()):
+            if not says_how:
+                raise NotImplementedError
+            return SCALE * jax.random.laplace(key, sample_shape)
+
+    def model(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("mean", Own()), NOISE), obs=y)
+
+    return tc.from_numpyro(model, Y)
+
+
+def own_in_pymc(says_how):
+    import pymc as pm
+
+    def draw(rng=None, size=None):
+        return rng.laplace(0, SCALE, size)
+
+    with pm.Model() as model:
+        prior = {"logp": lambda value: pm.logp(pm.Laplace.dist(0, SCALE), value), "random": draw if says_how else None}
+        pm.Normal("y", pm.CustomDist("mean", **prior), NOISE, observed=Y)
+    return tc.from_pymc(model)
 
 
 @pytest.mark.slow

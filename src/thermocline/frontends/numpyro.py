@@ -41,19 +41,20 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
         guess = call.unconstrained(call.sites)
         data = data_among(arrays, lambda data: call.log_density(guess, data))
         caveats = _caveats(call)
-        is_proper = not any("improper" in caveat or "masked" in caveat for caveat in caveats)
+        is_improper = any("improper" in caveat or "masked" in caveat for caveat in caveats)
+        has_prior = not is_improper and call.can_draw(call.draw_prior, data)
         return Target(
             call.log_density,
             first_position(call.log_density, guess, data),
             data,
             call.constrain,
-            Base(Partial(call.log_prior, data=data), Partial(call.draw_prior, data=data)) if is_proper else None,
+            Base(Partial(call.log_prior, data=data), Partial(call.draw_prior, data=data)) if has_prior else None,
             caveats,
             _labels(call.sites),
             _observed(call, data),
             call.log_likelihood if call.likelihoods else None,
             name=getattr(model, "__name__", ""),
-            predict=call.predict if call.can_predict(guess, data) else None,
+            predict=call.predict if call.likelihoods and call.can_draw(call.predict, guess, data) else None,
         )
 
 
@@ -106,13 +107,13 @@ class Call:
         drawn = zip(self.likelihoods, keys, strict=True)
         return {name: (sites[name]["value"], sites[name]["fn"].sample(own)) for name, own in drawn}
 
-    def can_predict(self, position: Any, data: Any) -> bool:
-        """Whether every likelihood can be drawn from: a user's own distribution may not say how."""
+    def can_draw(self, draw: Callable[..., Any], *arguments: Any) -> bool:
+        """Whether all that it draws from can be: a user's own distribution may not say how."""
         try:
-            jax.eval_shape(self.predict, jax.random.PRNGKey(0), position, data)
+            jax.eval_shape(draw, jax.random.PRNGKey(0), *arguments)
         except Exception:  # noqa: BLE001 - it says so in many ways, and there is then nothing to be drawn
             return False
-        return bool(self.likelihoods)
+        return True
 
     def sites_at(self, position: Any, data: Any) -> Any:
         """Every site of the model with its parameters at a position."""

@@ -22,7 +22,7 @@ from thermocline.frontends.common import (
     unnormalised,
 )
 from thermocline.frontends.host import call_host
-from thermocline.frontends.pymc_graphs import Graphs, give_erfcx, lost_by_areas, translated, value_of
+from thermocline.frontends.pymc_graphs import Graphs, can_be_drawn, give_erfcx, lost_by_areas, translated, value_of
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
@@ -57,7 +57,7 @@ def from_pymc(model: Any) -> Target:
             first_position(log_density, guess, data),
             data,
             graphs.function(shown),
-            None if is_improper else _prior(model, graphs, guess, data),
+            None if is_improper or not can_be_drawn(model) else _prior(model, graphs, guess, data),
             caveats,
             _labels(model, shown),
             graphs.observed(data),
@@ -67,7 +67,7 @@ def from_pymc(model: Any) -> Target:
 
 
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
-    """The prior as a base; drawn on the host by PyMC itself, which can draw from every distribution it has."""
+    """The prior as a base; drawn on the host by PyMC itself."""
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
     from pytensor.compile.function import function
 

@@ -148,6 +148,23 @@ def lost_by_areas(rv: Any) -> float | None:
     return float(0.5 * np.sum(np.log(numbers)) - 0.5 * numbers.size * np.log(2 * np.pi))
 
 
+def can_be_drawn(model: Any) -> bool:
+    """Whether PyMC can draw from the prior: not from pm.ICAR, and not from a user's distribution that does not say how."""
+    import pymc
+    from pymc.distributions.custom import CustomDistRV
+
+    def is_doubtful(op: Any) -> bool:
+        is_own = not type(op).__module__.startswith(("pymc.", "pytensor."))
+        return is_own or isinstance(op, CustomDistRV) or type(op).__name__ == "ICARRV"
+
+    doubtful = [rv for rv in model.free_RVs if is_doubtful(rv.owner.op)]
+    try:
+        pymc.draw(doubtful, random_seed=0)
+    except NotImplementedError:
+        return False
+    return True
+
+
 def value_of(variable: Any) -> Any:
     """What a constant, a shared variable or an expression of these holds."""
     if hasattr(variable, "get_value"):
