@@ -149,7 +149,7 @@ def lost_by_areas(rv: Any) -> float | None:
 
 
 def can_be_drawn(model: Any) -> bool:
-    """Whether PyMC can draw from the prior: not from pm.ICAR, and not from a user's distribution that does not say how."""
+    """Whether PyMC can draw from the prior: not from pm.ICAR, nor from a user's distribution that does not say how."""
     import pymc
     from pymc.distributions.custom import CustomDistRV
 
@@ -158,6 +158,8 @@ def can_be_drawn(model: Any) -> bool:
         return is_own or isinstance(op, CustomDistRV) or type(op).__name__ == "ICARRV"
 
     doubtful = [rv for rv in model.free_RVs if is_doubtful(rv.owner.op)]
+    if not doubtful:
+        return True
     try:
         pymc.draw(doubtful, random_seed=0)
     except NotImplementedError:
