@@ -20,6 +20,7 @@ import numpy as np
 from scipy import stats
 
 import thermocline as tc
+from studies.study_cells import CELLS
 from studies.study_problems import STUDY
 from studies.tables import store
 from tests.problems import PROBLEMS, Problem
@@ -88,7 +89,7 @@ HEADER = "problem          method     seeds mean z  sd z  cover  E mean  E sd  e
 
 def cells_to_run() -> list[tuple[str, str]]:
     given = [(problem, method) for problem in PROBLEMS for method in METHODS if (problem, method) not in UNFIT]
-    return given + [(problem, "black box") for problem in BLACK_BOX]
+    return given + [(problem, "black box") for problem in (*BLACK_BOX, *CELLS)]
 
 
 def run_cell(problem_name: str, method_name: str, seeds: range) -> Cell:
@@ -112,7 +113,9 @@ def run_cell(problem_name: str, method_name: str, seeds: range) -> Cell:
 
 
 def problem_and_options(problem_name: str, method_name: str) -> tuple[Any, dict[str, Any]]:
-    """The problem, and what `sample` is told besides; for the black box, nothing."""
+    """The problem, and what `sample` is told besides; for the black box, nothing or a base."""
+    if problem_name in CELLS:
+        return CELLS[problem_name]()
     if method_name == "black box":
         return STUDY[problem_name](), {}
     problem: Problem = PROBLEMS[problem_name]()
@@ -143,7 +146,7 @@ def gated(folder: Path, problem: str, method: str, num_seeds: int) -> tuple[list
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--problem", nargs="+", choices=[*PROBLEMS, *BLACK_BOX], metavar="NAME")
+    parser.add_argument("--problem", nargs="+", choices=[*PROBLEMS, *BLACK_BOX, *CELLS], metavar="NAME")
     parser.add_argument("--method", nargs="+", choices=[*METHODS, "black box"], default=[*METHODS, "black box"])
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("build/calibration"))

@@ -220,7 +220,7 @@ class Mode:
     mass: Estimate  # from the chains
     mass_by_importance: Estimate  # from its own fit, whether chains have been there or not
     mass_by_laplace: float  # from the curvature at its highest point
-    visits: int  # stays of chains that carried weight for the target
+    visits: int  # effective number of stays of chains, by their weights for the target
     entered: int  # moves of a chain into its basin, at any temperature
     left: int
     found_by: str

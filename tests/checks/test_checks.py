@@ -7,7 +7,15 @@ import thermocline as tc
 from tests.problems import bimodal, gaussian
 from thermocline.checks import CHECKS, Check, verdict_of
 from thermocline.checks.check import at_least, at_most
-from thermocline.estimators.convergence import effective_size, heavy_share, pareto_k, r_hat, round_trips, tours
+from thermocline.estimators.convergence import (
+    are_explored,
+    effective_size,
+    heavy_share,
+    pareto_k,
+    r_hat,
+    round_trips,
+    tours,
+)
 from thermocline.records import Draws, TailIndex
 
 
@@ -122,6 +130,16 @@ def test_stays_beyond_the_base_are_counted_by_their_weight():
     assert tours(draws, 6.0) == (0.0, 0.0)
     amid = np.where(np.arange(8) == 1, 0.0, np.ones_like(r))  # the base, amid the first stay
     assert tours(draws._replace(inverse_temperature=amid), 0.0)[1] == pytest.approx(6**2 / (2**2 + 1 + 1 + 1 + 1))
+
+
+def test_what_many_short_stays_hold_is_explored_and_what_a_long_one_holds_is_not():
+    """Half of all draws lie beyond the base's reach: in 200 stays of one draw, or in one of 200."""
+    scattered, lone = np.zeros((2, 1, 400))
+    scattered[:, ::2], lone[:, :200] = 5.0, 5.0
+    blank = Draws(*[np.zeros((1, 400))] * len(Draws._fields))._replace(inverse_temperature=np.ones((1, 400)))
+    assert are_explored(blank._replace(log_ratio=scattered), 0.0, 0.05)
+    assert not are_explored(blank._replace(log_ratio=lone), 0.0, 0.05)
+    assert are_explored(blank._replace(log_ratio=lone), 0.0, 0.51)  # what holds less than the error
 
 
 def test_a_lone_stay_beyond_the_base_is_noticed(good):

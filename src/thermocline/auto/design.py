@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from thermocline.auto.thin import MOST_DIMENSIONS, NUM_LANES, thin_places
+from thermocline.auto.thin import NUM_LANES, thin_places
 from thermocline.engine.prepare import MOST_BASE_DRAWS
 from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_answers import FINITE_VARIANCE
@@ -18,7 +18,7 @@ from thermocline.fits.advi import advi
 from thermocline.fits.gaussian_ascent import Normal
 from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pool import NEGLIGIBLE, Pool
-from thermocline.fits.student_mixture import StudentMixture, em_fit_student
+from thermocline.fits.student_mixture import MOST_ROWS, StudentMixture, em_fit_student
 from thermocline.modes.find import Search
 from thermocline.modes.peaks import Peak, massive
 from thermocline.support.linear import triangular
@@ -58,6 +58,11 @@ class Design:
     def is_trusted(self) -> bool:
         """Whether its weights have a variance, or the share of its draws says nothing."""
         return self.tail < FINITE_VARIANCE
+
+    @property
+    def variance(self) -> float:
+        """Of log Z from a single draw."""
+        return 1 / max(self.share, 1e-300) - 1
 
     @property
     def work(self) -> float:
@@ -128,11 +133,14 @@ class Designer:
     def cover(self) -> None:
         """Components where ascents find the best design thin, as long as draws there say that it matters.
 
-        A design's own draws know nothing of what it misses.
+        A design's own draws know nothing of what it misses. In many dimensions the draws of a fit tell the shapes of
+        few components, and there is too much beyond these to be covered.
         """
+        dimension = self.evaluate.dimension
+        most = MOST_ROWS // (dimension * (dimension + 3) // 2)
         for _ in range(MOST_COVERINGS):
             before = self.best
-            if before.share == 0 or self.evaluate.dimension > MOST_DIMENSIONS:
+            if before.share == 0 or before.mixture.size >= most:
                 return
             level = self.pool.log_evidence - np.log(before.share)
             starts = self.around(before.mixture, level, self.evaluate.sized(NUM_LANES))
@@ -144,11 +152,9 @@ class Designer:
             mixture = before.mixture.joined_by(there, np.log(NEW_SHARE))
             self.draw(mixture)
             self.review()
-            if 1 / self.best.share - 1 < GAIN * (1 / before.share - 1):  # the variance of log Z from a draw
+            if self.best.variance < GAIN * before.variance:
                 return
             self.rounds(em_fit_student(mixture, self.pool.position, self.pool.weight), FEW_ROUNDS)
-            if self.best.share < GAIN * before.share:  # more is thin than so many components can cover
-                return
 
     def around(self, mixture: StudentMixture, level: float, number: int) -> np.ndarray:
         """Draws of the pool: where a mixture misses much of what is known, and of the target as it is when hot."""

@@ -22,7 +22,6 @@ from thermocline.support.linear import inverse
 NUM_LANES = 64
 MOST_PLACES = 8
 APART = 2.0  # deviations between places, beyond the root of the dimension
-MOST_DIMENSIONS = 500  # beyond which the curvature at a place costs more than it tells
 
 
 class Missed(NamedTuple):

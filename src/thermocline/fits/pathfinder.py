@@ -25,7 +25,7 @@ SPREAD = 2.0  # of the starts about the initial position
 MOST_POINTS = 24  # of a path that are tried: all, or more and more sparsely
 NUM_LAST = 4  # of a path that are tried in the units of the optimum too: elsewhere these may be far off
 NUM_CURVED = 9  # points of a path without an optimum, by equal steps of the logarithm of their number
-SIZES = (0.5, 1.0, 2.0)  # of the deviations at each of these
+SIZES = (0.125, 0.5, 1.0, 2.0)  # of the deviations at each: near many edges only draws of a small one fall inside
 STEEPEST = 2.0  # slope there in a candidate's own deviations
 FLOOR = 20.0  # nats below the largest weight, of a draw that finds nothing
 

@@ -132,16 +132,20 @@ def _rank_mass(mode: Mode) -> float:
 
 
 def visits_by_mode(draws: Draws, basin: np.ndarray, num_modes: int) -> np.ndarray:
-    """Stays in each basin that carried weight for the target; a visit to the base ends a stay, and so does leaving."""
+    """Effective number of stays in each basin: of weights m for the target they count as (sum m)^2 / sum m^2.
+
+    A visit to the base ends a stay, and so does leaving.
+    """
     weight = relative(draws.log_weight_target)[0]
     has_base = np.isfinite(draws.log_weight_base).any()
     ends = path_ends(draws) if has_base else np.zeros(basin.shape, int)
-    total = np.zeros(num_modes + 1, int)  # the last is of no mode
+    sums = np.zeros((2, num_modes + 1))  # the last is of no mode
     for labels, at, carried in zip(basin, ends, weight, strict=True):
-        stay = np.cumsum(np.append(True, (np.diff(labels) != 0) | (at[:-1] == -1)))
-        first = np.unique(stay[carried >= 0.5], return_index=True)[1]
-        total += np.bincount(labels[carried >= 0.5][first], minlength=num_modes + 1)
-    return total[:num_modes]
+        stay = np.cumsum(np.append(False, (np.diff(labels) != 0) | (at[:-1] == -1)))
+        mass, first = np.bincount(stay, carried), np.unique(stay, return_index=True)[1]
+        sums += [np.bincount(labels[first], mass**power, num_modes + 1) for power in (1, 2)]
+    number = sums[0] ** 2 / np.where(sums[1] > 0, sums[1], 1.0)
+    return np.round(number[:num_modes]).astype(int)
 
 
 def crossings(basin: np.ndarray, num_modes: int) -> tuple[np.ndarray, np.ndarray]:
