@@ -29,7 +29,7 @@ from thermocline.support.precision import computing_in
 SAME_POSTERIOR = {"schools": "schools_noncentred"}  # in coordinates that NUTS explores well
 FRONT_ENDS = ("numpyro", "pymc")
 NUM_DRAWS, NUM_CHAINS = 4000, 4
-HEADER = ("model", "parameters", "NumPyro", "s", "PyMC", "s", "log Z", "z of the other's", "mean |z|")
+HEADER = ("model", "parameters", "NumPyro", "s", "PyMC", "s", "log Z", "z of the other's", "worst z of a mean")
 MOST_DRAWS = {"ode": 1000}  # where a gradient is dear
 
 

@@ -34,7 +34,7 @@ from studies.tables import store
 LONGEST, LARGEST = 600.0, 4.0  # seconds and gigabytes that a run may take
 SPREADS, NOISE = (5.0, 2.0, 1.0, 0.7), 1.2  # of all, regions, districts and schools; of a school's score
 NUM_DAYS, NUM_DRAWS = 1998, 1000
-HEADER = ("model", "parameters", "verdict", "right", "s", "GB", "log Z", "exact", "mean |z|", "deviation |z|")
+HEADER = ("model", "parameters", "verdict", "right", "s", "GB", "log Z", "exact", "worst z of a mean", "of a deviation")
 
 
 def hierarchy(scores):
