@@ -2,7 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net gallery bench cost clean
+.PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net gallery bench cost peers \
+	tables clean
 
 help:
 	@echo "make demo       set up, then ask a question with a known answer: what plain HMC says, what we say, in a picture"
@@ -24,6 +25,8 @@ help:
 	@echo "make gallery    the pictures of docs/gallery.md"
 	@echo "make bench      leapfrog cost, first estimate, memory"
 	@echo "make cost       seconds to log Z on five regressions and hierarchies, beside NUTS and bridge sampling"
+	@echo "make peers      eleven new problems, other samplers, each in its own environment (long; resumes; PEERS_OPTIONS)"
+	@echo "make tables     put what studies and benchmarks have stored into the tables of README and docs"
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -106,6 +109,14 @@ bench: $(VENV)/.dev
 
 cost: $(VENV)/.dev
 	$(RUN) -m benchmarks.cost
+
+peers: $(VENV)/.dev
+	$(RUN) -m benchmarks.peers.run $(PEERS_OPTIONS)
+	$(RUN) -m benchmarks.peers.report
+	$(RUN) -m studies.tables
+
+tables: $(VENV)/.dev
+	$(RUN) -m studies.tables
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache

@@ -111,7 +111,7 @@ def travelled(number: int, client: Any) -> None:
     note = Noting(client)
     runner = Weighing(note)
     result = many(number, runner)
-    steps = result.runs.known.num_draws.mean()
+    steps = result.runs.by_target.num_draws.mean()
     print(
         f"{len(note.tasks)} tasks, {np.mean(note.tasks) / 1e3:.0f} kB to each, {np.mean(runner.got) / 1e3:.0f} back; "
         f"{len(note.shared)} shared pieces, {np.sum(note.shared) / 1e3:.0f} kB in all; {steps:.0f} draws a chain",

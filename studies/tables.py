@@ -2,7 +2,7 @@
 
 A study stores its table as `studies/results/NAME.json`: header, rows, the command, and the commit and the day on which
 it was measured. It stands in a document between `<!-- table NAME -->` and `<!-- end NAME -->`. A test fails where the
-two differ, or where what is stored stands nowhere.
+two differ, or where what is stored stands nowhere. A place whose table is not stored says so.
 """
 
 import datetime
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 RESULTS = REPOSITORY / "studies" / "results"
+NOT_YET = "*Not measured yet.*"
 PLACE = re.compile(r"<!-- table ([\w-]+) -->\n.*?<!-- end \1 -->", re.DOTALL)
 
 
@@ -34,12 +35,19 @@ class Table(NamedTuple):
         return f"{table}\n\n*`{self.command}`, {self.date}, commit {self.commit}.*"
 
 
-def store(name: str, command: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Keep a table as of today and of the commit that is checked out."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
+def commit_now() -> str:
+    """That which is checked out."""
+    said = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True)
+    return said.stdout.strip() or "unknown"
+
+
+def store(
+    name: str, command: str, header: Sequence[str], rows: Sequence[Sequence[Any]], commit: str | None = None
+) -> None:
+    """Keep a table as of today and of the commit that is checked out, or of that at which its runs were made."""
     made = Table(
         command,
-        commit.stdout.strip() or "unknown",
+        commit or commit_now(),
         datetime.date.today().isoformat(),
         list(header),
         [[str(entry) for entry in row] for row in rows],
@@ -48,8 +56,9 @@ def store(name: str, command: str, header: Sequence[str], rows: Sequence[Sequenc
     (RESULTS / f"{name}.json").write_text(json.dumps(made._asdict(), indent=1, ensure_ascii=False) + "\n")
 
 
-def stored(name: str) -> Table:
-    return Table(**json.loads((RESULTS / f"{name}.json").read_text()))
+def stored(name: str) -> Table | None:
+    path = RESULTS / f"{name}.json"
+    return Table(**json.loads(path.read_text())) if path.exists() else None
 
 
 def documents() -> list[Path]:
@@ -62,7 +71,8 @@ def rebuilt(text: str) -> str:
 
     def table(place: re.Match[str]) -> str:
         name = place[1]
-        return f"<!-- table {name} -->\n{stored(name).markdown()}\n<!-- end {name} -->"
+        shown = made.markdown() if (made := stored(name)) else NOT_YET
+        return f"<!-- table {name} -->\n{shown}\n<!-- end {name} -->"
 
     return PLACE.sub(table, text)
 

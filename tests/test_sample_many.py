@@ -165,7 +165,7 @@ def test_a_base_with_a_leading_axis(results):
     base = tc.Gaussian({"x": data["mean"] + 0.4, "y": np.full(NUMBER, 0.3)}, 1.3 * widths)
     log_zeta = truths_of(data) + 1.0
     some = run(data, base=tc.BaseFit(base, log_zeta))
-    assert np.array_equal(some.runs.known.log_zeta, log_zeta)
+    assert np.array_equal(some.runs.by_target.log_zeta, log_zeta)
     assert abs(some.log_evidence.z_score(truths_of(data).sum())) < 4
 
 
@@ -192,7 +192,7 @@ def test_one_base_for_all_and_targets_with_an_edge():
 def test_a_method_without_evidence_and_another_group_size():
     """Another width of the program changes rounding only."""
     some, other = (run(data_of(), method=tc.Untempered(), num_warmup=0, group_size=size) for size in (16, 4))
-    assert np.array_equal(some.runs.known.seed, other.runs.known.seed)
+    assert np.array_equal(some.runs.by_target.seed, other.runs.by_target.seed)
     assert np.allclose(some.stacked("position")[:, :, :20], other.stacked("position")[:, :, :20], rtol=1e-6)
     assert some.log_evidence is None
     assert some.log_evidences is None
@@ -248,7 +248,7 @@ def test_degrees_of_freedom_of_a_sum():
         ({"constant": 1.0}, "data constant is a single number, without a leading axis"),
         ({"constant": np.zeros(7)}, r"different lengths \(constant 7, mean 10, widths 10\)"),
         ({"mean": np.zeros((NUMBER, 2))}, "could not be called for target 0"),
-        ({"constant": np.zeros((NUMBER, 2))}, "one float is needed"),
+        ({"constant": np.zeros((NUMBER, 2))}, "log_density returns .* where one number is needed"),
     ],
 )
 def test_bad_data_get_a_sentence(change, sentence):

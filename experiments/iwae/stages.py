@@ -102,7 +102,7 @@ def run_annealed(problem: Problem, num_temperatures: int) -> dict[str, np.ndarra
     log_weights = results.stacked("log_weight_target").reshape(len(results), -1).astype(float)
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     error = weights.std(axis=1, ddof=1) / weights.mean(axis=1) / np.sqrt(NUM_ANNEALED)
-    value = logsumexp(log_weights, axis=1) - np.log(NUM_ANNEALED) + results.runs.known.log_zeta
+    value = logsumexp(log_weights, axis=1) - np.log(NUM_ANNEALED) + results.runs.by_target.log_zeta
     return {"value": value, "error": error, "seconds": np.array(sampling_seconds(results))}
 
 
@@ -110,7 +110,7 @@ def run_chains(problem: Problem, method: Any, num_repeats: int, num_draws: int) 
     """Log p of each image (image, chain, prefix) from the first draws of each chain; and chains cut and pooled."""
     num_warmup = num_draws // 4 if isinstance(getattr(method, "law", None), tc.Learned) else 0
     results = sample(problem, method, num_repeats, num_warmup, num_draws)
-    log_zeta = results.runs.known.log_zeta
+    log_zeta = results.runs.by_target.log_zeta
     counts = prefixes(num_draws)
     pair = [results.stacked(name).astype(float) for name in ("log_weight_target", "log_weight_base")]
     above, below = (np.logaddexp.accumulate(weights, axis=2)[:, :, counts - 1] for weights in pair)

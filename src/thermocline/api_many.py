@@ -17,10 +17,10 @@ from thermocline.checks import Check
 from thermocline.checks.stopping import is_sound
 from thermocline.engine.batch import Paths, alike, at
 from thermocline.engine.checkpoint import Checkpoint
-from thermocline.engine.explore import Lengths, explore_batch, go_on
+from thermocline.engine.explore import explore_batch, go_on
 from thermocline.engine.folder import Guarded
-from thermocline.engine.given import check_signature, num_targets, paths_from, seeds_of, stacked_target
-from thermocline.engine.plan import TARGET_ERROR, Pace, checked_options, lengths_of
+from thermocline.engine.given import num_targets, paths_from, seeds_of, stacked_target
+from thermocline.engine.plan import TARGET_ERROR, Lengths, Sizes, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, Silent, reporter_for, watched
 from thermocline.engine.workers import mapped, on_workers
@@ -36,7 +36,7 @@ from thermocline.support.keywords import suggesting
 from thermocline.support.options import is_whole
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.support.runner import Runner, in_process
-from thermocline.target import Target, check_numbers, check_target, dimension
+from thermocline.target import Target, check_numbers, check_shapes, check_target, dimension
 
 GROUP_SIZE = 32  # targets a block, on a CPU; for any number of them the same, because width changes rounding
 GROUP_SIZE_ELSEWHERE = 256
@@ -100,7 +100,7 @@ def sample_many(
         chosen = cast(chosen, precision)
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
-        check_signature(replace(target, data=at(data, 0)))
+        check_shapes(replace(target, data=at(data, 0)), "for target 0")
         num_bytes = number * num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
         if positions and checkpoint is None and num_bytes > MOST_BYTES:
             raise ThermoclineError(
@@ -114,12 +114,12 @@ def sample_many(
             families = searched(target, data, seed, error, precision, reporter, runner, searches)
         else:
             families = [Family(np.arange(number), paths_from(base, target, data, size, precision))]
-        pace = Pace(size, max(NUM_KEPT // num_chains, 8), chunk_size)
+        sizes = Sizes(size, max(NUM_KEPT // num_chains, 8), chunk_size)
         settings = Settings(
             int(seed), chosen, describe_method(chosen), chosen.has_evidence, precision, positions, search
         )
         marks = {"group size": str(size), "run length": f"{num_warmup}, {num_draws}, {target_error}"}
-        results = run_families(families, lengths, pace, settings, checkpoint, marks, reporter, runner)
+        results = run_families(families, lengths, sizes, settings, checkpoint, marks, reporter, runner)
     _warn_of_unusable(results)
     return results
 
@@ -174,7 +174,7 @@ def _base_of_one(target_error: float, precision: str, reporter: Reporter, one: t
 def run_families(
     families: list[Family],
     lengths: Lengths,
-    pace: Pace,
+    sizes: Sizes,
     settings: Settings,
     checkpoint: str | os.PathLike[str] | None,
     marks: dict[str, str],
@@ -193,16 +193,16 @@ def run_families(
     def walked(wave: tuple[int, Family, np.ndarray, np.ndarray]) -> tuple[Part, dict[int, tuple[Check, ...]]]:
         number, family, own, rows = wave
         seeds, paths = seeds_of(settings.seed, family.targets[rows]), family.paths.take(rows)
-        given = settings.method, lengths, pace, reporter if runner is in_process else Silent(), partial(stored, number)
+        given = settings.method, lengths, sizes, reporter if runner is in_process else Silent(), partial(stored, number)
         explored = explore_batch(settings.seed, seeds, paths, *given, runner=runner)
         part = Part(family.targets[own], explored, tuple(family.fits[row] for row in own) if family.fits else ())
         if settings.has_positions:
             return part, {}
         runs = Runs.of([part], settings._replace(has_positions=True))  # dropped once checks that need them are made
-        usable = part.targets[runs.known.is_usable[part.targets]].tolist()
+        usable = part.targets[runs.by_target.is_usable[part.targets]].tolist()
         return lean(part), {target: runs.result(target, is_for_checks=True).checks for target in usable}
 
-    waves = [(family, *rows) for family in families for rows in family.waves(pace.block_size)]
+    waves = [(family, *rows) for family in families for rows in family.waves(sizes.block_size)]
     parts, checks = [], {}
     for part, found in reported(runner, walked, [(i, *wave) for i, wave in enumerate(waves)], reporter):
         parts.append(part)
@@ -230,7 +230,7 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool, wor
             "or extend in the session that made them."
         )
     settings = runs.settings
-    num_more = int(runs.known.num_draws.max()) if num_draws is None else num_draws
+    num_more = int(runs.by_target.num_draws.max()) if num_draws is None else num_draws
     with (
         Guarded(),
         computing_in(settings.precision),
@@ -252,8 +252,8 @@ def extend_many(results: ManyResults, num_draws: int | None, progress: bool, wor
 def unusable(runs: ManyRuns) -> dict[int, tuple[Check, ...]]:
     """A check that says so for each target whose density is no number: the others go on."""
     found = {}
-    for index in np.flatnonzero(~runs.known.is_usable).tolist():
-        num_bad = runs.known.num_bad[index]
+    for index in np.flatnonzero(~runs.by_target.is_usable).tolist():
+        num_bad = runs.by_target.num_bad[index]
         why = (
             f"NaN or +inf, less the base's, at {num_bad} of {NUM_BASE_DRAWS} draws of its base; look at its datum, "
             "return -inf off the support, and check that the base has a density where it draws."

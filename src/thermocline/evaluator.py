@@ -12,6 +12,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from thermocline.support.budget import Budget
+from thermocline.support.counting import largest_array, operations
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.flat import ravelled, unravelled
 from thermocline.support.interrupts import check
@@ -63,7 +64,9 @@ class Evaluator:
     ) -> None:
         with computing_in(precision):
             self.target = jax.device_put(cast(target, precision))
-            self.widths = WIDE_WIDTHS if target.host is None and largest_array(self.target) > WIDE else WIDTHS
+            known = (self.target, self.target.initial_position) if target.host is None else None
+            self.widths = WIDE_WIDTHS if known and largest_array(*known) > WIDE else WIDTHS
+            self.operations = operations(*known) if known else None  # of an evaluation, about
         self.bare = replace(self.target, prior=None, known_modes=None)  # what rows need
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
@@ -135,14 +138,9 @@ class Evaluator:
     def _on_host(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         self.budget.check(len(rows), self.rate)
         self.count(len(rows))
-        assert self.target.host is not None
-        rows = np.asarray(rows, float)
-        if self.runner is in_process:
-            values, gradients = self.target.host(rows, self.target.data)
-        else:
-            parts = np.split(rows, range(self.widths[0], len(rows), self.widths[0]))
-            found = self._run(_OnHost(self.bare), parts)
-            values, gradients = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        size = len(rows) if self.runner is in_process else self.widths[0]
+        found = self._run(np.split(np.asarray(rows, float), range(size, len(rows), size)))
+        values, gradients = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return np.asarray(values, self.precision), np.asarray(gradients, self.precision)
 
     def _compiled(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +148,7 @@ class Evaluator:
         with computing_in(self.precision):
             parts = _parts(len(rows), self.widths)
             self.budget.check(sum(_width(part, self.widths) for part in parts), self.rate)
-            started = self._run(_Compiled(self.bare), [_padded(rows[part], self.widths) for part in parts])
+            started = self._run([_padded(rows[part], self.widths) for part in parts])
             for part, (some_values, some_gradients) in zip(parts, started, strict=True):
                 self.count(len(some_values))
                 number = part.stop - part.start
@@ -158,31 +156,23 @@ class Evaluator:
                 gradients[part] = np.asarray(some_gradients)[:number]
         return values, gradients
 
-    def _run(self, function: Callable[[Any], Any], parts: list[np.ndarray]) -> list[Any]:
+    def _run(self, parts: list[np.ndarray]) -> list[Any]:
         """All are started before the first is waited for; a single one gains nothing elsewhere."""
+        function = _OnRows(self.bare)
         return list(self.runner(function, parts) if len(parts) > 1 else map(function, parts))
 
 
 @pytree
-class _Compiled:
-    """The target on as many rows as its program takes."""
+class _OnRows:
+    """The target on some rows: as many as its program takes, or any number on the host."""
 
     target: Target
 
-    def __call__(self, rows: np.ndarray) -> tuple[jax.Array, jax.Array]:
+    def __call__(self, rows: np.ndarray) -> tuple[Any, Any]:
         target = self.target
+        if target.host is not None:
+            return target.host(rows, target.data)
         return _evaluate(target.log_density, target.initial_position, target.data, rows)
-
-
-@pytree
-class _OnHost:
-    """A host target on some rows."""
-
-    target: Target
-
-    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        assert self.target.host is not None
-        return self.target.host(rows, self.target.data)
 
 
 def checked_evaluator(
@@ -228,20 +218,6 @@ def check_falls(evaluate: Evaluator, name: str, height: float) -> None:
             f"log density does not change with {name}, moved as far as {reach.max():g} from the start: its integral is "
             "infinite. Give the parameter a proper prior, or leave it out."
         )
-
-
-def largest_array(target: Target) -> int:
-    """Numbers in the largest array that the density makes of one position, by its JAX program."""
-
-    def largest(jaxpr: Any) -> int:
-        sizes = [1]
-        for equation in jaxpr.eqns:
-            sizes += [int(np.prod(getattr(out.aval, "shape", ()))) for out in equation.outvars]
-            inner = [getattr(value, "jaxpr", value) for value in equation.params.values()]
-            sizes += [largest(value) for value in inner if hasattr(value, "eqns")]
-        return max(sizes)
-
-    return largest(jax.make_jaxpr(target)(target.initial_position).jaxpr)
 
 
 def _parts(number: int, widths: tuple[int, int]) -> list[slice]:

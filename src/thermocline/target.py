@@ -101,13 +101,13 @@ def leaf_name(path: Any) -> str:
     return ".".join(parts) or "x"
 
 
-def check_shapes(target: Target) -> None:
+def check_shapes(target: Target, where: str = "at the initial position") -> None:
     """Raise with the reason when the target is no function from its initial position to one number."""
     check_position(target.initial_position)
     try:
         shape = jax.eval_shape(target, target.initial_position)
     except Exception as error:  # noqa: BLE001 - whatever the user's code says
-        raise ThermoclineError(_why_not_called(target, error)) from None
+        raise ThermoclineError(_why_not_called(target, error, where)) from None
     if not hasattr(shape, "shape") or shape.shape != ():
         raise ThermoclineError(
             f"log_density returns {brief(shape)} where one number is needed; sum the log densities of the observations."
@@ -140,10 +140,12 @@ def check_numbers(tree: Any, name: str) -> None:
     for leaf in leaves.values():
         if not hasattr(leaf, "aval") and np.asarray(leaf).dtype.kind not in "biufcV":
             raise ThermoclineError(f"{name} holds {brief(leaf)}, which is no array of numbers; give floats.")
-def _why_not_called(target: Target, error: Exception) -> str:
+
+
+def _why_not_called(target: Target, error: Exception, where: str) -> str:
     """What the user's density said, where it said it, and what it may want."""
     given = "log_density(position)" if target.data is None else "log_density(position, data)"
-    said = f"{given} could not be called at the initial position: {cause_of(error)}"
+    said = f"{given} could not be called {where}: {cause_of(error)}"
     if isinstance(error, KeyError):
         among = f"parameters are {shapes(target.initial_position)}; data are {shapes(target.data) or 'none'}"
         return f"{said}, which is among neither: {among}."

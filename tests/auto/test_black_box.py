@@ -83,7 +83,7 @@ def test_a_gaussian_base_forced_on_it_is_right():
 
 @pytest.mark.slow
 def test_a_gaussian_base_forced_on_a_narrower_mode_is_not_ok():
-    """Chains never enter a mode of a quarter of the width from above; the census knows it, and names it."""
+    """Chains never enter a mode of a quarter of the width from above; the table of modes knows it, and names it."""
     result = with_moment_matched_base(two_components(20, 0.8, 6.0, 0.25, 37.2))
     assert result.verdict != "ok"
     named = [check for check in result.checks if not check.passed and "mode" in check.name]
@@ -92,7 +92,7 @@ def test_a_gaussian_base_forced_on_a_narrower_mode_is_not_ok():
 
 
 def test_a_base_on_one_of_two_modes_is_failed_and_the_other_named():
-    """The wide one, and exactly: chains never leave it, and nothing but the census knows better."""
+    """The wide one, and exactly: chains never leave it, and nothing but the table of modes knows better."""
     problem = STUDY["two 10-D"]()
     wide = tc.Gaussian.from_covariance(problem.target.data["means"][0], np.eye(10))
     result = tc.sample(problem.target, base=wide, seed=0, num_chains=4, num_draws=200, num_warmup=200, **QUIET)

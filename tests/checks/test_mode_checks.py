@@ -1,4 +1,4 @@
-"""What the checks say of a census: a mode that chains have lost, or seen too seldom, is named."""
+"""What the checks say of the table of modes: one that chains have lost, or seen too seldom, is named."""
 
 from dataclasses import replace
 from typing import Any

@@ -18,7 +18,7 @@ from thermocline.checks.stopping import is_sound
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch
 from thermocline.engine.given import paths_from
-from thermocline.engine.plan import Pace, lengths_of
+from thermocline.engine.plan import Sizes, lengths_of
 from thermocline.engine.progress import Silent
 from thermocline.records import Draws
 from thermocline.support.precision import computing_in, to_numpy
@@ -85,9 +85,9 @@ def explored(places, seeds, *, runner=in_process, size=4, method=None):
         target = replace(TARGET, initial_position=to_numpy(TARGET.initial_position))
         paths = paths_from(encoder, target, data, size, "float64")
         chosen = tc.GibbsTempering() if method is None else method
-        lengths, pace = lengths_of(chosen, 4, 40, 30, None, is_sound), Pace(size, 64)
+        lengths, sizes = lengths_of(chosen, 4, 40, 30, None, is_sound), Sizes(size, 64)
         return explore_batch(
-            3, np.asarray(seeds, np.uint32), paths, chosen, lengths, pace, Silent(), lambda paths: None, runner=runner
+            3, np.asarray(seeds, np.uint32), paths, chosen, lengths, sizes, Silent(), lambda paths: None, runner=runner
         )
 
 
@@ -155,7 +155,7 @@ def stopped():
 
 
 def test_a_target_that_has_its_error_rests(stopped):
-    drawn = stopped.runs.known.num_draws
+    drawn = stopped.runs.by_target.num_draws
     assert set(drawn) <= {200 * 2**k for k in range(8)}
     assert len(set(drawn)) > 1
     assert np.all(stopped.log_evidences.standard_error <= 0.012)
@@ -164,8 +164,8 @@ def test_a_target_that_has_its_error_rests(stopped):
 
 
 def test_who_rests_changes_no_draw_of_the_others(stopped):
-    longest = run(data_of(), num_draws=int(stopped.runs.known.num_draws.max()))
-    for place, number in enumerate(stopped.runs.known.num_draws):
+    longest = run(data_of(), num_draws=int(stopped.runs.by_target.num_draws.max()))
+    for place, number in enumerate(stopped.runs.by_target.num_draws):
         for one, other in zip(stopped[place].draws, longest[place].draws, strict=True):
             assert np.array_equal(one, other[:, :number])
 
@@ -173,8 +173,8 @@ def test_who_rests_changes_no_draw_of_the_others(stopped):
 def test_a_run_of_many_can_go_on(stopped):
     """As far as a longer run would have come, also from where targets ended at different steps."""
     longer = tc.extend(stopped, num_draws=50, progress=False)
-    drawn = stopped.runs.known.num_draws
-    assert np.array_equal(longer.runs.known.num_draws, drawn + 50)
+    drawn = stopped.runs.by_target.num_draws
+    assert np.array_equal(longer.runs.by_target.num_draws, drawn + 50)
     reference = run(data_of(), num_draws=int(drawn.max()) + 50)
     for place in range(len(stopped)):
         for one, other in zip(longer[place].draws, reference[place].draws, strict=True):

@@ -10,7 +10,7 @@ import thermocline as tc
 from tests.problems import bimodal_log_density, gaussian, gaussian_log_density, half_gaussian_log_density
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import advi, elbo, fit_advi, log_ratios
-from thermocline.fits.gaussian_ascent import Adam, Normal
+from thermocline.fits.gaussian_ascent import Adam, LocationScale
 
 
 def test_full_rank_is_exact_for_a_gaussian():
@@ -105,7 +105,7 @@ def test_elbo_of_a_cut_gaussian_is_that_of_the_conditional_one():
 def test_log_ratios_of_a_gaussian_to_itself_are_constant(scale):
     covariance = np.diag(scale**2) if scale.ndim == 1 else scale @ scale.T
     data = {"mean": np.array([1.0, -4.0]), "precision": np.linalg.inv(covariance), "constant": 2.0}
-    evaluate, normal = Evaluator(tc.Target(gaussian_log_density, np.zeros(2), data)), Normal(data["mean"], scale)
+    evaluate, normal = Evaluator(tc.Target(gaussian_log_density, np.zeros(2), data)), LocationScale(data["mean"], scale)
     noise = np.random.default_rng(0).normal(size=(7, 2))
     exact = 2.0 + np.log(2 * np.pi) + 0.5 * np.linalg.slogdet(covariance)[1]
     np.testing.assert_allclose(log_ratios(evaluate, normal, noise), exact)

@@ -105,3 +105,9 @@ def test_no_points_and_known_deviations():
     assert evaluate.num_rows - before == 16  # one pass of twelve rows
     np.testing.assert_allclose(found.values, 1.0, rtol=1e-8)
     assert isinstance(found.chosen(np.array([True, False])), Curvature)
+
+
+def test_a_saddle_next_to_flat_along_its_coordinates_is_no_curvature_and_no_error():
+    """In units of its diagonal it overflows: what is known of it is noise."""
+    evaluate = on(lambda x: -x[0] * x[1] - 0.5e-220 * jnp.sum(x**2), np.zeros(2))
+    assert not curvature_at(evaluate, np.zeros((1, 2))).is_usable[0]

@@ -9,7 +9,7 @@ import thermocline as tc
 from tests.problems import bimodal, gaussian
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import fit_advi
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.fits.renyi import bound_of, drawn, fit_renyi, weighted_draws, weighted_score
 
 GRID = np.linspace(-60.0, 60.0, 20_001)
@@ -58,8 +58,8 @@ def test_a_gaussian_target_is_fitted_by_itself():
 
 @pytest.mark.parametrize("order", [0.5, 2.0])
 def test_the_bound_is_estimated_without_bias_by_several_proposals(order):
-    normal = Normal(np.array([-2.0]), np.array([7.0]))
-    anchors = Normal(np.array([8.0]), np.array([2.0])), Normal(np.array([8.0]), np.array([8.0]))
+    normal = LocationScale(np.array([-2.0]), np.array([7.0]))
+    anchors = LocationScale(np.array([8.0]), np.array([2.0])), LocationScale(np.array([8.0]), np.array([8.0]))
     evaluate, noise = Evaluator(bimodal().target), np.random.default_rng(0).normal(size=(3, 20_000, 1))
     there = drawn(evaluate, anchors, noise[1:])
     log_weights, own_noise = weighted_draws(evaluate, anchors, order, normal, noise[0], there)

@@ -15,7 +15,7 @@ from thermocline.auto.black_box import searched
 from thermocline.engine.progress import Silent
 from thermocline.evaluator import Evaluator
 from thermocline.fits.pool import NEGLIGIBLE
-from thermocline.modes.find import Search
+from thermocline.modes.find import Search, fewest_looks
 from thermocline.modes.looks import EXPLAINED, about_all, explained, look
 from thermocline.modes.peaks import peak_of
 from thermocline.support.budget import Budget
@@ -71,7 +71,7 @@ def test_a_density_without_bound_gets_one_fit_along_the_way_within_its_budget():
     evaluate = Evaluator(target)
     found = searched(evaluate, 0, evaluate.initial_position[None], Silent()).found()
     assert [peak.found_by for peak in found.peaks] == ["path"]
-    assert evaluate.num_rows < 3e5
+    assert evaluate.num_rows < 3 * fewest_looks(evaluate.operations)
 
 
 def test_a_corner_gets_a_base_with_its_mass():

@@ -98,7 +98,7 @@ def test_errors_of_masses_are_calibrated():
     assert np.all(np.abs(z.mean(axis=0)) < 4 / np.sqrt(60))
 
 
-def test_census_gives_both_masses_heaviest_first(known, double):
+def test_the_table_gives_both_masses_heaviest_first(known, double):
     draws, component = drawn_evenly()
     log_evidence = Estimate(CONSTANT, 0.01, 100)
     locations = [{"x": mean} for mean in MEANS]

@@ -29,7 +29,7 @@ def test_annealed_runs_of_many_targets(method, num_warmup):
     assert abs(results.log_evidence.z_score(truths_of(data).sum())) < 4
     assert results.log_evidence.standard_error < 0.5
     assert results[3].log_evidence.value == pytest.approx(each.value[3])
-    assert (results.runs.known.warmup_gradients.min() > 0) == (num_warmup > 0)
+    assert (results.runs.by_target.warmup_gradients.min() > 0) == (num_warmup > 0)
     has_learned = [np.ptp(tuning.step_size) > 0 for tuning in tunings]
     assert np.all(np.array(has_learned) == (num_warmup > 0))
 

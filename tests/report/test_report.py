@@ -118,12 +118,12 @@ def test_a_loaded_result_gives_the_same_page(result, page, tmp_path):
     assert drop.sub("", again.read_text()) == drop.sub("", page.read_text())
 
 
-def test_a_run_without_evidence_or_census_has_a_page_too(result, tmp_path):
+def test_a_run_without_evidence_or_modes_has_a_page_too(result, tmp_path):
     info = replace(result.info, has_evidence=False)
     bare = replace(result, law=None, info=info, mode_table=None, mode_locations={})
     text = bare.report(tmp_path / "bare.html").read_text()
     assert "the method gives no evidence" in text
-    assert "No census of modes was taken." in text
+    assert "Modes were not looked for." in text
 
 
 def test_caveats_and_advice_are_said_first(result, tmp_path):

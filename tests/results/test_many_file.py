@@ -78,12 +78,12 @@ def test_other_tools_read_the_file(results, stored):
 
 def test_arviz_has_a_leading_target_dimension(results):
     data = results.to_arviz()
-    longest = results.runs.known.num_draws.max()
+    longest = results.runs.by_target.num_draws.max()
     assert data.posterior["x"].shape == (NUMBER, 4, longest, 3)
     mean, deviation = (getattr(data.posterior["y"], name)(("chain", "draw")).values for name in ("mean", "std"))
     for place in range(NUMBER):
         exact = results[place].expectation(lambda p: p["y"])
-        error = deviation[place] / np.sqrt(4 * results.runs.known.num_draws[place])  # of so many resampled draws
+        error = deviation[place] / np.sqrt(4 * results.runs.by_target.num_draws[place])  # of so many resampled draws
         assert abs(mean[place] - exact.value) < 4 * error
 
 

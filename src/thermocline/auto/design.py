@@ -15,7 +15,7 @@ from thermocline.estimators.convergence import kish_share, pareto_k
 from thermocline.estimators.two_state_answers import FINITE_VARIANCE
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import advi
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pool import NEGLIGIBLE, Pool
 from thermocline.fits.student_mixture import MOST_ROWS, StudentMixture, em_fit_student
@@ -179,7 +179,7 @@ class Designer:
     def smoothed(self) -> list[Peak]:
         """The heaviest modes after natural ascents from their curvature; the others as they are."""
         peaks = massive(self.search.peaks)
-        starts = [Normal(peak.location, triangular(peak.root)) for peak in peaks[:MOST_SMOOTHED]]
+        starts = [LocationScale(peak.location, triangular(peak.root)) for peak in peaks[:MOST_SMOOTHED]]
         fits = [natural_ascent(self.generator, self.evaluate, start, NUM_NATURAL) for start in starts]
         pairs = zip(peaks, fits, strict=False)
         return [peak._replace(location=fit.mean, root=fit.scale) for peak, fit in pairs] + peaks[MOST_SMOOTHED:]
@@ -187,7 +187,8 @@ class Designer:
     def variational(self) -> StudentMixture:
         """One Gaussian: of independent coordinates first, which few draws tell."""
         start = advi(self.generator, self.evaluate, self.evaluate.initial_position)[0].normal
-        fit = natural_ascent(self.generator, self.evaluate, Normal(start.mean, np.diag(start.scale)), NUM_NATURAL)
+        start = start._replace(scale=np.diag(start.scale))
+        fit = natural_ascent(self.generator, self.evaluate, start, NUM_NATURAL)
         return StudentMixture.of([fit.mean], [fit.scale], np.inf, [0.0])
 
     def rounds(self, mixture: StudentMixture, most: int = MOST_ROUNDS) -> None:

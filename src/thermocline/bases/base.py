@@ -16,6 +16,7 @@ from thermocline.support.tables import Section, html_of
 from thermocline.target import named_leaves
 
 MOST_NOTES = 12  # sentences shown
+NUM_CENTRES = 64  # at the least, of components as the metric has them
 
 
 class NormalisedDensity(Protocol):
@@ -163,11 +164,11 @@ def initial_scale(base: NormalisedDensity, draws: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(spread) & (spread > 0), spread, 1.0)
 
 
-def centres_of(base: NormalisedDensity, draws: np.ndarray, *, number: int = 64) -> np.ndarray:
-    """The components' means of a mixture, or the mean of any other base, repeated to `number` rows.
+def centres_of(base: NormalisedDensity, draws: np.ndarray) -> np.ndarray:
+    """The components' means of a mixture, or the mean of any other base, repeated to `NUM_CENTRES` rows.
 
     The same number for all, so that what depends on it is compiled once.
     """
     stated = getattr(base, "centres", None)
     centres = np.mean(draws, axis=0, keepdims=True) if stated is None else stated()
-    return np.concatenate([centres, np.repeat(centres[:1], max(number - len(centres), 0), axis=0)])
+    return np.concatenate([centres, np.repeat(centres[:1], max(NUM_CENTRES - len(centres), 0), axis=0)])

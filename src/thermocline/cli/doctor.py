@@ -11,8 +11,8 @@ import jax
 from thermocline.frontends.stan_library import cache_folder
 from thermocline.support.tables import Section
 
-EXTRAS = {"arviz": ("arviz",), "numpyro": ("numpyro",), "pymc": ("pymc",), "stan": ("httpstan",),
-          "report": ("matplotlib", "jinja2")}  # fmt: skip
+EXTRAS = {"arviz": ("arviz",), "dask": ("distributed", "cloudpickle"), "numpyro": ("numpyro",), "pymc": ("pymc",),
+          "stan": ("httpstan",), "nutpie": ("nutpie",), "report": ("matplotlib", "jinja2")}  # fmt: skip
 
 
 def tables() -> list[Section]:

@@ -12,7 +12,7 @@ from thermocline.bases import NormalisedDensity
 from thermocline.engine.batch import Batch, Blocks, Paths, at
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.loop import Outcome, Outcomes, run
-from thermocline.engine.plan import Lengths, Look, MorePlan, Pace, RunPlan
+from thermocline.engine.plan import Lengths, Look, MorePlan, RunPlan, Sizes
 from thermocline.engine.prepare import (
     NUM_BASE_DRAWS,
     Prepared,
@@ -84,10 +84,10 @@ def explore(
     """
     log_zeta_there: Any = np.asarray(log_zeta if np.isfinite(log_zeta) else np.nan, jnp.result_type(float))
     paths = Paths.of_one(Path(replace(target, prior=None), base, log_zeta_there))  # which the search alone needs
-    pace = Pace(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
+    sizes = Sizes(1, max(NUM_KEPT // lengths.num_chains, 8), chunk_size)
     seeds = np.array([seed], np.uint32)
     options: dict[str, Any] = {"runner": runner, "number": number}
-    explored = explore_batch(seed, seeds, paths, method, lengths, pace, reporter, checkpoint, **options)
+    explored = explore_batch(seed, seeds, paths, method, lengths, sizes, reporter, checkpoint, **options)
     base_draws = BaseDraws(explored.positions[0], explored.log_ratio[0], *moments_of(base))
     return Exploration(explored.paths.path, explored.outcomes.one(0), base_draws, log_support(explored.support[0]))
 
@@ -98,23 +98,23 @@ def explore_batch(
     paths: Paths,
     method: Method,
     lengths: Lengths,
-    pace: Pace,
+    sizes: Sizes,
     reporter: Reporter,
     checkpoint: Callable[[Paths], Checkpoint | None],
     *,
-    runner: Runner = in_process,
+    runner: Runner,
     number: int = 0,
 ) -> Explorations:
     """Run `method` on every path, each with a seed of its own; what all share is made from `seed`.
 
     A method with a pilot is warmed up by it first; one whose sizes are not given then rehearses to find them.
     """
-    blocks = Blocks(len(paths), pace.block_size)
+    blocks = Blocks(len(paths), sizes.block_size)
     streams = streams_of(seeds, number * RUNS_AN_EXPLORATION)
     prepared = prepare(streams, paths, blocks, lengths.num_chains, runner)
     lengths = lengths.suited(prepared.log_ratio if paths.is_single else None)
     assert lengths.num_warmup is not None
-    walk = Walk(seed, streams, prepared, lengths, pace, reporter, checkpoint(prepared.paths), runner)
+    walk = Walk(seed, streams, prepared, lengths, sizes, reporter, checkpoint(prepared.paths), runner)
     num_warmup, before, paths = lengths.num_warmup, [], prepared.paths
     begins = method.pilot if method.pilot is not None and num_warmup > 0 else method
     tuning = first_tuning(begins, prepared.metric, prepared.log_ratio)
@@ -156,7 +156,7 @@ class Walk(NamedTuple):
     streams: np.ndarray  # of the run whose draws are kept
     prepared: Prepared
     lengths: Lengths
-    pace: Pace
+    sizes: Sizes
     reporter: Reporter
     store: Checkpoint | None
     runner: Runner
@@ -198,7 +198,7 @@ class Walk(NamedTuple):
         chains = np.arange(self.lengths.num_chains, dtype=np.uint32)
         batch = Batch(self.prepared.paths, tuning, streams, chains, self.prepared.starts)
         shared = np.array([self.seed, streams[0, 1]], np.uint32)
-        return run(shared, method, batch, plan, self.pace, self.runner, store, self.reporter)
+        return run(shared, method, batch, plan, self.sizes, self.runner, store, self.reporter)
 
 
 def _with_pilot(outcomes: Outcomes, pilot: Outcomes) -> Outcomes:
@@ -231,7 +231,7 @@ def go_on(
     chains, nowhere = np.arange(num_chains, dtype=np.uint32), np.zeros((number, num_chains, dimension))
     batch = Batch(explored.paths, before.tuning, streams_of(explored.seeds), chains, nowhere, before.states)
     shared, plan = np.array([seed, 0], np.uint32), MorePlan(before.num_steps, num_draws)
-    after = run(shared, method, batch, plan, Pace(before.drawn.blocks.size), runner, None, reporter)
+    after = run(shared, method, batch, plan, Sizes(before.drawn.blocks.size), runner, None, reporter)
     outcomes = after._replace(
         drawn=before.drawn.followed_by(after.drawn),
         num_steps=before.num_steps + num_draws,

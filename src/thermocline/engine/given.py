@@ -14,7 +14,7 @@ from thermocline.engine.batch import Paths, at
 from thermocline.paths import Path
 from thermocline.support.errors import ThermoclineError, brief, cause_of, reason
 from thermocline.support.precision import cast, to_numpy
-from thermocline.target import Target, check_position, named_leaves
+from thermocline.target import Target, named_leaves
 
 
 def resolve_base(target: Target, base: Any, seed: int, precision: str) -> BaseFit:
@@ -165,18 +165,6 @@ def num_targets(data: Any) -> int:
     if not any(lengths.values()):
         raise ThermoclineError("the data are empty; give a PyTree whose leaves have a leading axis over targets.")
     return max(lengths.values())
-
-
-def check_signature(target: Target) -> None:
-    """That the density of a datum is one number; which number, each target has to answer for itself."""
-    check_position(target.initial_position)
-    try:
-        shape = jax.eval_shape(target, target.initial_position)
-    except Exception as error:  # noqa: BLE001 - whatever the user's code says
-        said = f"log_density(position, datum) could not be called for target 0: {cause_of(error)}"
-        raise ThermoclineError(said) from None
-    if getattr(shape, "shape", None) != () or not jnp.issubdtype(shape.dtype, jnp.floating):
-        raise ThermoclineError(f"log_density(position, datum) returns {shape} for target 0 where one float is needed.")
 
 
 def seeds_of(seed: int, index: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from thermocline.engine.batch import Batch, Blocks, at, joined, where_active
 from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.drawn import Chunk, Drawn, by_chain, keep, no_draws, running_answer
-from thermocline.engine.plan import PHASES, SAMPLING, SHOWN, Pace, Plan, Round
+from thermocline.engine.plan import PHASES, SAMPLING, SHOWN, Plan, Round, Sizes
 from thermocline.engine.program import BEFORE_ALL, Steps, adapt, mesh_of, placed, waiting
 from thermocline.engine.progress import Reporter
 from thermocline.methods import Method
@@ -74,13 +74,13 @@ def run(
     method: Method,
     batch: Batch,
     plan: Plan,
-    pace: Pace,
+    sizes: Sizes,
     runner: Runner,
     store: Checkpoint | None,
     reporter: Reporter,
 ) -> Outcomes:
     """Ramp up, warm up, freeze, sample, as the plan says; resumes from `store` when it holds a state of this run."""
-    work = Work(shared, method, batch, pace, runner, reporter)
+    work = Work(shared, method, batch, sizes, runner, reporter)
     state, drawn, coming, offset = work.first, Drawn(work.blocks), None, 0
     if store is not None and store.exists():
         coming, offset, state, chunks = store.load(work.first, len(work.blocks))
@@ -109,15 +109,15 @@ class Work:
     """The compiled steps of a batch, block by block, how fast they go, and how the chains began."""
 
     def __init__(
-        self, shared: np.ndarray, method: Method, batch: Batch, pace: Pace, runner: Runner, reporter: Reporter
+        self, shared: np.ndarray, method: Method, batch: Batch, sizes: Sizes, runner: Runner, reporter: Reporter
     ) -> None:
-        self.blocks, self.runner, self.reporter = Blocks(len(batch), pace.block_size), runner, reporter
+        self.blocks, self.runner, self.reporter = Blocks(len(batch), sizes.block_size), runner, reporter
         parts = [batch.block(rows) for rows in self.blocks.all_rows()]
         self.parts = [replace(part, paths=jax.device_put(part.paths)) for part in parts]
         row = self.parts[0].paths.one(0).dimension + 8
         lanes = len(self.parts[0]) * len(batch.chains)
         self.capacity = int(np.clip(BUFFER_BYTES / (8 * lanes * row), 1, MOST_STEPS_A_CHUNK))
-        self.chunk_size, self.steps = pace.chunk_size, min(pace.chunk_size or 4, self.capacity)
+        self.chunk_size, self.steps = sizes.chunk_size, min(sizes.chunk_size or 4, self.capacity)
         self.mesh, self.timer = mesh_of(self.parts[0]), Timer()
         self.program = partial(Steps, shared, method, capacity=self.capacity)
         has_begun = batch.states is not None
@@ -129,7 +129,7 @@ class Work:
             tasks = [self._block(block, batch.tuning, states) for block in range(len(self.blocks))]
             begun = list(runner(begin, tasks[:1] if has_begun else tasks))
             states = states if has_begun else [stepped.states for stepped in begun]
-        kept = no_draws(by_chain(begun[0].draws), len(batch), pace.num_kept)
+        kept = no_draws(by_chain(begun[0].draws), len(batch), sizes.num_kept)
         none = np.zeros(len(batch), np.int64)
         self.first = RunState(batch.tuning, states, kept, none, none == 0)
 

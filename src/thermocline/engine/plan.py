@@ -44,7 +44,7 @@ class Round(NamedTuple):
         return self.first_step + self.length
 
 
-class Pace(NamedTuple):
+class Sizes(NamedTuple):
     """What changes no law: targets a block, draws a chain that adaptation sees, steps between looks at the progress."""
 
     block_size: int = 1

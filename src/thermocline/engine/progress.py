@@ -128,7 +128,7 @@ class Live(Display):
 
     def show(self) -> None:
         super().show()
-        self.bar.update(self.task, completed=self.done, rate=self.rate, answer=self.answer)
+        self.bar.update(self.task, completed=self.done, rate=self.rate, answer=self.answer, refresh=True)
 
     def _finish(self) -> None:
         """The present phase is over, however long it was to be."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from thermocline.bases.base import BaseFit
 from thermocline.evaluator import Evaluator, checked_evaluator
-from thermocline.fits.gaussian_ascent import Ascent, Height, Move, Normal, ascend
+from thermocline.fits.gaussian_ascent import Ascent, LocationScale, Move, Objective, ascend
 from thermocline.support.flat import ravelled
 from thermocline.target import Target
 
@@ -50,18 +50,18 @@ def advi(
     full_rank: bool = False,
     num_draws: int = 16,
     most_steps: int = 10_000,
-) -> tuple[Ascent, Height]:
+) -> tuple[Ascent, Objective]:
     """ADVI from one ravelled position, and the ELBO that it reached by fresh draws.
 
     It starts there with the scale, of a few, that has the largest ELBO.
     """
     fixed = generator.normal(size=(NUM_FIXED, position.size))
 
-    def height(normal: Normal) -> Height:
+    def height(normal: LocationScale) -> Objective:
         return elbo(log_ratios(evaluate, normal, fixed), penalty=1.0)
 
     deviations = np.outer(FIRST_SCALES, np.ones(position.size))
-    starts = [Normal(position.astype(float), np.diag(row) if full_rank else row) for row in deviations]
+    starts = [LocationScale(position.astype(float), np.diag(row) if full_rank else row) for row in deviations]
     start = max(starts, key=lambda normal: height(normal).value)
     direction = partial(elbo_gradient, generator, evaluate, num_draws)
     ascent = ascend(start, direction, height, most_steps=most_steps)
@@ -69,12 +69,12 @@ def advi(
     return ascent, elbo(log_ratios(evaluate, ascent.normal, fresh))
 
 
-def log_ratios(evaluate: Evaluator, normal: Normal, noise: np.ndarray) -> np.ndarray:
+def log_ratios(evaluate: Evaluator, normal: LocationScale, noise: np.ndarray) -> np.ndarray:
     """Log of target over Gaussian, where standard normal noise takes it."""
     return evaluate.values(normal.at(noise)) - normal.log_densities(noise)
 
 
-def elbo(log_ratios: np.ndarray, *, penalty: float = 0.0) -> Height:
+def elbo(log_ratios: np.ndarray, *, penalty: float = 0.0) -> Objective:
     """The ELBO of the Gaussian cut to the target's support: mean log ratio there, plus log of the share that is there.
 
     It is a lower bound of log Z too, and finite where a density ends at an edge. A penalty, times the log share,
@@ -85,10 +85,10 @@ def elbo(log_ratios: np.ndarray, *, penalty: float = 0.0) -> Height:
     some = np.where(share > 0, share, 1.0)
     mean = np.mean(log_ratios, axis=-1) / some
     influence = np.where(inside, log_ratios - mean[..., None] + 1 + penalty, 0.0) / some[..., None]
-    return Height(np.where(share > 0, mean + (1 + penalty) * np.log(some), -np.inf), influence)
+    return Objective(np.where(share > 0, mean + (1 + penalty) * np.log(some), -np.inf), influence)
 
 
-def elbo_gradient(generator: np.random.Generator, evaluate: Evaluator, num_draws: int, normal: Normal) -> Move:
+def elbo_gradient(generator: np.random.Generator, evaluate: Evaluator, num_draws: int, normal: LocationScale) -> Move:
     r"""The ELBO's gradient along (u, W), by reparameterisation with the path derivative (Roeder et al. 2017).
 
     With $x = m + L\epsilon$ and $h = L^\top\nabla\log p(x) + \epsilon$ it is $E[h]$ and $E[h\epsilon^\top]$: without
@@ -100,7 +100,7 @@ def elbo_gradient(generator: np.random.Generator, evaluate: Evaluator, num_draws
     return np.sum(residuals, axis=0), normal.stretch(residuals, noise)
 
 
-def residuals_at(evaluate: Evaluator, normal: Normal, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def residuals_at(evaluate: Evaluator, normal: LocationScale, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Log densities where noise takes a Gaussian, and the slopes h there that it does not have itself, bounded."""
     values, gradients = evaluate(normal.at(noise))
     residuals = normal.whitened(gradients) + noise

@@ -18,6 +18,7 @@ SKEWED = 1e-5  # likewise, below which differences are taken anew, along the dir
 BENT_UP = 1e-4  # likewise, at which a point is no optimum
 DECREMENT = 0.01  # predicted gain, in nats, below which an optimum is one
 CURVATURE_BYTES = 2e8  # of the matrices of curvature held at once
+LARGEST = 1e100  # of a curvature in units of those along the coordinates, beyond which it is noise
 
 
 class Curvature(NamedTuple):
@@ -164,5 +165,8 @@ def _decomposed(matrices: np.ndarray, units: np.ndarray, usable: np.ndarray) -> 
     deviations = lengths / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
     largest = deviations.max(axis=1, keepdims=True)
     deviations = np.where(diagonal > 0, deviations, np.where(largest > 0, largest, 1.0)) / lengths
-    values, vectors = np.linalg.eigh(matrices * deviations[:, :, None] * deviations[:, None])
+    with np.errstate(over="ignore", invalid="ignore"):  # where next to nothing bends along some, but much across them
+        scaled = matrices * deviations[:, :, None] * deviations[:, None]
+    usable &= (np.abs(scaled) < LARGEST).all(axis=(1, 2))
+    values, vectors = np.linalg.eigh(np.where(usable[:, None, None], scaled, np.eye(matrices.shape[1])))
     return Curvature(units @ (deviations[:, :, None] * vectors), np.where(usable[:, None], values, np.nan))

@@ -21,8 +21,8 @@ NUM_DECAYS = 6
 LEAST_GAIN = 1e-3  # of a block, in nats, below which nothing is gained whatever the noise
 
 
-class Normal(NamedTuple):
-    """Mean and scale factor of a Gaussian on ravelled positions: deviations, or a lower triangle."""
+class LocationScale(NamedTuple):
+    """The parameters of a Gaussian on ravelled positions: mean, and scale factor, deviations or a lower triangle."""
 
     mean: np.ndarray
     scale: np.ndarray
@@ -48,19 +48,19 @@ class Normal(NamedTuple):
         """Gradients with respect to positions, one a row, as gradients with respect to the noise."""
         return gradients * self.scale if self.scale.ndim == 1 else gradients @ self.scale
 
-    def moved(self, shift: np.ndarray, stretch: np.ndarray) -> "Normal":
+    def moved(self, shift: np.ndarray, stretch: np.ndarray) -> "LocationScale":
         """The Gaussian after a move (u, W); W of a diagonal scale is a vector."""
         mean = self.at(shift)
         if self.scale.ndim == 1:
-            return Normal(mean, self.scale * np.exp(stretch))
-        return Normal(mean, self.scale @ (np.tril(stretch, -1) + np.diag(np.exp(np.diagonal(stretch)))))
+            return LocationScale(mean, self.scale * np.exp(stretch))
+        return LocationScale(mean, self.scale @ (np.tril(stretch, -1) + np.diag(np.exp(np.diagonal(stretch)))))
 
     def stretch(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """What W keeps of the sum of outer products of rows: the diagonal, or the lower triangle."""
         return np.sum(left * right, axis=0) if self.scale.ndim == 1 else np.tril(left.T @ right)
 
 
-class Height(NamedTuple):
+class Objective(NamedTuple):
     """The objective on draws, along the last axis, and each draw's influence: their spread is its noise."""
 
     value: np.ndarray
@@ -74,11 +74,11 @@ class Height(NamedTuple):
 class Ascent(NamedTuple):
     """Where an ascent ended, and the objective by block."""
 
-    normal: Normal
+    normal: LocationScale
     trace: np.ndarray
     has_converged: bool
 
-    def base_fit(self, evaluate: Evaluator, reached: Height, log_zeta_is: str, achievement: str) -> BaseFit:
+    def base_fit(self, evaluate: Evaluator, reached: Objective, log_zeta_is: str, achievement: str) -> BaseFit:
         """The Gaussian as a base, with what fresh draws say that it reached for log zeta."""
         base = Gaussian(evaluate.unravel(self.normal.mean), self.normal.scale.astype(evaluate.precision))
         ending = "" if self.has_converged else " It was still improving when the steps ran out."
@@ -107,9 +107,9 @@ class Adam:
 
 
 def ascend(
-    start: Normal,
-    direction: Callable[[Normal], Move],
-    height: Callable[[Normal], Height],
+    start: LocationScale,
+    direction: Callable[[LocationScale], Move],
+    height: Callable[[LocationScale], Objective],
     *,
     most_steps: int,
 ) -> Ascent:
@@ -135,7 +135,9 @@ def ascend(
     return Ascent(best, np.array(trace), num_decays == NUM_DECAYS)
 
 
-def _walk(normal: Normal, adam: Adam, direction: Callable[[Normal], Move], size: float) -> tuple[Normal, Normal]:
+def _walk(
+    normal: LocationScale, adam: Adam, direction: Callable[[LocationScale], Move], size: float
+) -> tuple[LocationScale, LocationScale]:
     """One block of steps, and the average over its later half.
 
     A matrix of D² moves, each of Adam's unit size, is divided by the root of D, or it would stretch by D at once.
@@ -148,4 +150,4 @@ def _walk(normal: Normal, adam: Adam, direction: Callable[[Normal], Move], size:
         if index >= BLOCK // 2:
             mean, scale = mean + normal.mean, scale + normal.scale
     number = BLOCK - BLOCK // 2
-    return normal, Normal(mean / number, scale / number)
+    return normal, LocationScale(mean / number, scale / number)

@@ -10,7 +10,7 @@ import numpy as np
 
 from thermocline.evaluator import Evaluator
 from thermocline.fits.advi import elbo, residuals_at
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.support.linear import inverse, triangular
 
 DRAWS_A_DIMENSION, FEWEST_DRAWS = 4, 64
@@ -19,7 +19,9 @@ FARTHEST = 2.0  # of a step, in radii of the fit
 LEAST = 0.01  # of the precision, in units of the fit: a direction widens at most tenfold in a step
 
 
-def natural_ascent(generator: np.random.Generator, evaluate: Evaluator, start: Normal, num_steps: int) -> Normal:
+def natural_ascent(
+    generator: np.random.Generator, evaluate: Evaluator, start: LocationScale, num_steps: int
+) -> LocationScale:
     """Full steps first, then ever smaller ones that average what noise the draws have.
 
     Where it ends, unless by its draws it has been at a better place.
@@ -47,7 +49,7 @@ def paired_noise(generator: np.random.Generator, size: int) -> np.ndarray:
     return np.concatenate([half, -half])
 
 
-def _moved(normal: Normal, noise: np.ndarray, residuals: np.ndarray, share: float) -> Normal:
+def _moved(normal: LocationScale, noise: np.ndarray, residuals: np.ndarray, share: float) -> LocationScale:
     """After a step of this share, in which no direction widens too far."""
     size = len(normal.mean)
     excess = -(residuals.T @ noise + noise.T @ residuals) / (2 * len(noise))  # of the precision over one
@@ -55,4 +57,4 @@ def _moved(normal: Normal, noise: np.ndarray, residuals: np.ndarray, share: floa
     root = vectors / np.sqrt(np.maximum(precisions, LEAST))
     shift = share * root @ (root.T @ residuals.mean(axis=0))
     shift *= min(1.0, FARTHEST * np.sqrt(size) / max(float(np.linalg.norm(shift)), 1e-300))
-    return Normal(normal.at(shift), triangular(normal.scale @ root))
+    return LocationScale(normal.at(shift), triangular(normal.scale @ root))

@@ -10,7 +10,7 @@ from thermocline.engine.batch import at
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import elbo
 from thermocline.fits.curvature import curvature_at
-from thermocline.fits.gaussian_ascent import Height
+from thermocline.fits.gaussian_ascent import Objective
 from thermocline.fits.lbfgs import Path, maximise
 from thermocline.fits.quasi_newton import Pairs, low_rank, next_diagonal, times
 from thermocline.support.errors import ThermoclineError
@@ -49,7 +49,7 @@ class Gaussians(NamedTuple):
         white = (noise + low) * self.deviations[:, None]
         return white if self.units is None else white @ self.units.swapaxes(1, 2)
 
-    def elbos(self, evaluate: Evaluator, noise: np.ndarray, *, penalty: float = 1.0) -> Height:
+    def elbos(self, evaluate: Evaluator, noise: np.ndarray, *, penalty: float = 1.0) -> Objective:
         """The ELBO of each by noise (candidate, draw, dimension)."""
         log_targets = evaluate.values(self.mean[:, None] + self.scaled(noise))
         constant = 0.5 * noise.shape[-1] * np.log(2 * np.pi) + self.log_determinant[:, None]

@@ -14,7 +14,7 @@ from thermocline.bases.base import BaseFit
 from thermocline.evaluator import Evaluator, checked_evaluator
 from thermocline.fits.advi import STREAM as ADVI_STREAM
 from thermocline.fits.advi import advi
-from thermocline.fits.gaussian_ascent import BLOCK, Ascent, Height, Move, Normal, ascend
+from thermocline.fits.gaussian_ascent import BLOCK, Ascent, LocationScale, Move, Objective, ascend
 from thermocline.support.errors import ThermoclineError
 from thermocline.target import Target
 
@@ -57,21 +57,26 @@ def fit_renyi(
 
 
 def renyi(
-    generator: np.random.Generator, evaluate: Evaluator, start: Normal, order: float, num_draws: int, most_steps: int
-) -> tuple[Ascent, Height]:
+    generator: np.random.Generator,
+    evaluate: Evaluator,
+    start: LocationScale,
+    order: float,
+    num_draws: int,
+    most_steps: int,
+) -> tuple[Ascent, Objective]:
     """The ascent from one Gaussian on ravelled positions, and the bound that it reached by fresh draws."""
-    anchors, dimension = (start, Normal(start.mean, start.scale * WIDENING)), start.mean.size
+    anchors, dimension = (start, LocationScale(start.mean, start.scale * WIDENING)), start.mean.size
     sign = 1 if order < 1 else -1  # lower bounds are raised, upper bounds lowered
     weigh = partial(weighted_draws, evaluate, anchors, order)
     fixed = generator.normal(size=(3, NUM_FIXED, dimension))
     fixed_there = drawn(evaluate, anchors, fixed[1:])
     stream = _anchor_draws(generator, evaluate, anchors, num_draws)
 
-    def height(normal: Normal) -> Height:
+    def height(normal: LocationScale) -> Objective:
         bound = bound_of(weigh(normal, fixed[0], fixed_there)[0], order)
-        return Height(sign * bound.value, sign * bound.influence)
+        return Objective(sign * bound.value, sign * bound.influence)
 
-    def direction(normal: Normal) -> Move:
+    def direction(normal: LocationScale) -> Move:
         return weighted_score(*weigh(normal, generator.normal(size=(num_draws, dimension)), next(stream)), normal)
 
     ascent = ascend(start, direction, height, most_steps=most_steps)
@@ -83,14 +88,19 @@ def renyi(
 Drawn = tuple[np.ndarray, np.ndarray]  # positions, and the target's log density at each
 
 
-def drawn(evaluate: Evaluator, normals: tuple[Normal, ...], noise: np.ndarray) -> Drawn:
+def drawn(evaluate: Evaluator, normals: tuple[LocationScale, ...], noise: np.ndarray) -> Drawn:
     """Where noise (normal, …, draw, dimension) takes each of the Gaussians: (…, all draws, dimension)."""
     position = np.concatenate([normal.at(part) for normal, part in zip(normals, noise, strict=True)], axis=-2)
     return position, evaluate.values(position)
 
 
 def weighted_draws(
-    evaluate: Evaluator, anchors: tuple[Normal, ...], order: float, normal: Normal, noise: np.ndarray, there: Drawn
+    evaluate: Evaluator,
+    anchors: tuple[LocationScale, ...],
+    order: float,
+    normal: LocationScale,
+    noise: np.ndarray,
+    there: Drawn,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws of q = `normal`, and as many of each anchor: log weights whose mean is E_q[(p/q)^n], and q's noise at each.
 
@@ -107,7 +117,7 @@ def weighted_draws(
 
 
 def _anchor_draws(
-    generator: np.random.Generator, evaluate: Evaluator, anchors: tuple[Normal, ...], num_draws: int
+    generator: np.random.Generator, evaluate: Evaluator, anchors: tuple[LocationScale, ...], num_draws: int
 ) -> Iterator[Drawn]:
     """Draws of the anchors, a step's at a time; they do not move, so those of a block are evaluated together."""
     while True:
@@ -115,13 +125,13 @@ def _anchor_draws(
         yield from zip(*drawn(evaluate, anchors, noise), strict=True)
 
 
-def bound_of(log_weights: np.ndarray, order: float) -> Height:
+def bound_of(log_weights: np.ndarray, order: float) -> Objective:
     """The bound, and each draw's influence on it (the delta method's)."""
     log_mean = np.logaddexp.reduce(log_weights) - np.log(log_weights.size)
-    return Height(log_mean / order, np.exp(log_weights - (log_mean if log_mean > -np.inf else 0.0)) / order)
+    return Objective(log_mean / order, np.exp(log_weights - (log_mean if log_mean > -np.inf else 0.0)) / order)
 
 
-def weighted_score(log_weights: np.ndarray, noise: np.ndarray, normal: Normal) -> Move:
+def weighted_score(log_weights: np.ndarray, noise: np.ndarray, normal: LocationScale) -> Move:
     r"""Ascent for every order: $\sum_i w_i \nabla \log q(x_i)$ along (u, W), weights normalised by their sum.
 
     For a Gaussian the score is $\epsilon$ and $\epsilon\epsilon^\top - I$. The pathwise form of the same gradient has

@@ -16,10 +16,12 @@ from thermocline.records import Draw
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.pytree import field, pytree, static
 
+NUM_KNOTS = 33  # of a law whose bias is learned
 
-def learned_bias(num_knots: int = 33) -> Learned:
+
+def learned_bias() -> Learned:
     """A continuous law whose bias warm-up learns, from f = 0."""
-    return Learned(Continuous(np.zeros(num_knots), np.linspace(0, 1, num_knots)))
+    return Learned(Continuous(np.zeros(NUM_KNOTS), np.linspace(0, 1, NUM_KNOTS)))
 
 
 class GibbsState(NamedTuple):
@@ -171,7 +173,6 @@ class Untempered(SelfTuned):
     has_evidence = False
     temperatures = Temperatures.NONE
     num_nodes = 1
-    first_draws = 1000
 
     def init(self, key: jax.Array, path: Path, tuning: Tuning, position: jax.Array) -> Point:
         return path.evaluate(position)

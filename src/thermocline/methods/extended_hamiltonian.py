@@ -81,7 +81,6 @@ class ExtendedHamiltonian(SelfTuned):
     reweights: bool = static(default=False)
 
     has_evidence = False
-    first_draws = 1000
     temperatures = Temperatures.NONE
     num_nodes = 1
 

@@ -21,6 +21,7 @@ NUM_NODES = 13  # of the step size along beta
 STRIDE = 1.5  # of the first climb, in thermodynamic length
 LARGEST_STEP = 1.5  # in units of the base's scale
 EDGE = 1e-4  # resolution of beta near 0 and 1
+SHARED_DRAWS = 8.0  # of the mean over all of them, that each node counts as its own
 NUM_BINS = 16  # of the bias of metadynamics, between the two plateaus of beta
 
 
@@ -155,7 +156,7 @@ def move_at(
     return mover.move(keys, AtTemperature(path, beta), step_size_at(tuning, beta), tuning.metric.at(beta), point)
 
 
-def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_draws: float = 8.0) -> np.ndarray:
+def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws) -> np.ndarray:
     r"""Aim at the target acceptance, node by node.
 
     The energy error of a leapfrog trajectory has a standard deviation that grows as the square of
@@ -169,8 +170,8 @@ def adapt_step_size(step_size: np.ndarray, mover: Mover, draws: Draws, *, prior_
     place = nodes_along(beta, num_nodes) if num_nodes > 1 else 0 * beta
     nearness = np.maximum(0.0, 1 - np.abs(place[..., None] - np.arange(num_nodes)))
     nearness = np.where(is_used[..., None], nearness, 0.0)
-    total = np.sum(nearness, axis=(-3, -2)) + prior_draws
-    gathered = np.sum(nearness * acceptance[..., None], axis=(-3, -2)) + prior_draws * overall[..., None]
+    total = np.sum(nearness, axis=(-3, -2)) + SHARED_DRAWS
+    gathered = np.sum(nearness * acceptance[..., None], axis=(-3, -2)) + SHARED_DRAWS * overall[..., None]
     wanted, measured = (
         -special.ndtri(np.clip(mean, 1e-3, 0.999) / 2) for mean in (mover.target_acceptance, gathered / total)
     )

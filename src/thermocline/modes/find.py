@@ -6,7 +6,7 @@ import numpy as np
 
 from thermocline.engine.progress import Reporter
 from thermocline.evaluator import Evaluator
-from thermocline.fits.gaussian_ascent import Normal
+from thermocline.fits.gaussian_ascent import LocationScale
 from thermocline.fits.lbfgs import Ending, Optima, maximise
 from thermocline.fits.natural import natural_ascent
 from thermocline.fits.pathfinder import PathFit, best_along, best_of
@@ -16,8 +16,9 @@ from thermocline.modes.peaks import Peak, admitted, home_of, massive, peak_of
 from thermocline.records import SearchRecord
 from thermocline.support.linear import triangular
 
-FEWEST_LOOKS, FEWEST_A_MODE = 2**16, 2**14  # in all, and for each mode, that must have found no other
-MOST_LOOKS = 2**18
+FEWEST_LOOKS = 2**16  # that must have found no other, of a density of which nothing is known
+LOOKING, A_LOOK = 2**29, 2**11  # operations for which to look; those of a look besides the density's
+MOST_TIMES = 4  # the fewest looks, that are made while modes are found
 BATCH = 4096
 NUM_LEAST, NUM_RANDOM, NUM_EXPLAINED = 16, 32, 16  # ascents of a round: the least explained, and two random samples
 MOST_ROUNDS = 8  # of ascents from the looks of one batch
@@ -53,6 +54,13 @@ class Found(NamedTuple):
         return self.num_modes >= MOST_MODES
 
 
+def fewest_looks(operations: int | None) -> int:
+    """Looks that must have found nothing new: the more, the cheaper a density is. Of a host's nothing is known."""
+    if operations is None:
+        return FEWEST_LOOKS
+    return int(np.clip(LOOKING / (operations + A_LOOK), FEWEST_LOOKS / 4, 4 * FEWEST_LOOKS))
+
+
 class Search:
     """A search under way; what it has found explains more and more."""
 
@@ -74,6 +82,7 @@ class Search:
         self.num_looks = self.num_ascents = self.num_lost = self.looks_at_last = self.ascent_rows = 0
         self.num_random_unexplained = self.num_random_explained = 0
         self.share_unexplained, self.cut_short_by = 1.0, ""
+        self.fewest_looks = fewest_looks(evaluate.operations)
 
     @classmethod
     def resumed(
@@ -102,7 +111,7 @@ class Search:
     def without_optimum(self, fit: PathFit, ends: Optima) -> Peak:
         """A mode where no ascent arrives: the best fit along the way, or what a natural ascent makes of that."""
         top = int(np.argmax(ends.log_density))
-        normal = Normal(fit.location, triangular(fit.root))
+        normal = LocationScale(fit.location, triangular(fit.root))
         better = natural_ascent(self.generator, self.evaluate, normal, NUM_NATURAL)
         fit = best_of(self.generator, self.evaluate, [(fit.location, fit.root), better]) or fit
         peak = peak_of(fit.location, ends.log_density[top], fit.root, "path")
@@ -127,8 +136,8 @@ class Search:
         since = self.num_looks - self.looks_at_last
         least = self.peaks[0].log_mass - NEGLIGIBLE
         heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
-        is_settled = since >= max(FEWEST_LOOKS, FEWEST_A_MODE * heavy, self.looks_at_last if heavy > 1 else 0)
-        return is_settled or self.num_looks >= MOST_LOOKS or self.is_full()
+        is_settled = since >= max(self.fewest_looks, FEWEST_LOOKS // 4 * heavy, self.looks_at_last if heavy > 1 else 0)
+        return is_settled or self.num_looks >= MOST_TIMES * max(self.fewest_looks, FEWEST_LOOKS) or self.is_full()
 
     def is_full(self) -> bool:
         return len(set(self.group)) >= MOST_MODES or len(self.peaks) >= MOST_PEAKS

@@ -13,8 +13,9 @@ from thermocline.api import base_for
 from thermocline.api_many import sample_many
 from thermocline.bases import BaseFit, NormalisedDensity
 from thermocline.engine.batch import Paths
-from thermocline.engine.explore import Lengths, explore
+from thermocline.engine.explore import explore
 from thermocline.engine.folder import Guarded
+from thermocline.engine.plan import Lengths
 from thermocline.engine.progress import reporter_for, watched
 from thermocline.estimators.chains import systematic_resample
 from thermocline.evaluator import checked_evaluator
@@ -27,6 +28,7 @@ from thermocline.results.result import Result
 from thermocline.results.runs import Runs, weights
 from thermocline.results.weighing import stacked_estimates
 from thermocline.support.errors import ThermoclineError
+from thermocline.support.flat import ravelled_rows
 from thermocline.support.precision import cast, computing_in, to_numpy
 from thermocline.target import Target, check_target
 
@@ -191,7 +193,7 @@ def bidirectional_many(
     )
     began, runs = time.monotonic(), forward.runs
     assert isinstance(runs, Runs), "of this session"
-    reverse, log_zeta = np.empty((len(forward), num_runs)), runs.known.log_zeta
+    reverse, log_zeta = np.empty((len(forward), num_runs)), runs.by_target.log_zeta
     with computing_in(precision):
         positions, mover = _ravelled(target, cast(exact_draws, precision), len(forward)), cast(method.mover, precision)
         for targets, seeds, paths, tuning in runs.blocks():
@@ -251,4 +253,4 @@ def _ravelled(target: Target, draws: Any, number: int) -> np.ndarray:
             f"exact_draws have shapes {given} where {wanted} are needed: the PyTree of `initial_position` with one "
             "more axis in front of every array, over draws, or over targets with one exact draw of each."
         )
-    return np.concatenate([np.reshape(leaf, (number, -1)) for leaf in jax.tree.leaves(draws)], axis=1)
+    return ravelled_rows(draws)

@@ -71,7 +71,7 @@ def result_of(
     *,
     search: bool,
     progress: bool,
-    notes: tuple[str, ...] = (),
+    notes: tuple[str, ...],
 ) -> Result:
     """The Result of draws that somebody else's loop made: as that of a run, but it cannot go on."""
     path, timer = ground.path, Timer()

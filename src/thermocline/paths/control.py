@@ -10,6 +10,7 @@ from thermocline.paths.path import Path, Point, tempered
 from thermocline.support.pytree import pytree, static
 
 ControlMap = Callable[[jax.Array], jax.Array]  # u on the real line to beta in [0, 1]; JAX takes its Jacobian
+WIDEST = 1e3  # u, either way from 0
 
 
 @pytree
@@ -32,9 +33,9 @@ class Monotone:
         return self.function(control)
 
 
-def control_at(control_map: ControlMap, inverse_temperature: jax.Array, *, widest: float = 1e3) -> jax.Array:
+def control_at(control_map: ControlMap, inverse_temperature: jax.Array) -> jax.Array:
     """The u that maps to a given beta, by bisection: used once a chain, to start it."""
-    bounds = jnp.full_like(inverse_temperature, -widest), jnp.full_like(inverse_temperature, widest)
+    bounds = jnp.full_like(inverse_temperature, -WIDEST), jnp.full_like(inverse_temperature, WIDEST)
 
     def halve(_: int, bounds: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         low, high = bounds

@@ -76,8 +76,8 @@ def _answer(results: ManyResults) -> Section:
 
 
 def _run(results: ManyResults) -> Section:
-    runs, known = results.runs, results.runs.known
-    warmup = int(known.warmup_gradients[results.index].sum())
+    runs, by_target = results.runs, results.runs.by_target
+    warmup = int(by_target.warmup_gradients[results.index].sum())
     gradients = warmup + sum(int(leaf.sum()) for (leaf,) in runs.fields(results.index, "num_gradients"))
     kept = "" if runs.settings.has_positions else "; the parameters' were not kept"
     rows = [

@@ -7,16 +7,13 @@ from importlib.metadata import version
 from io import StringIO
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from thermocline.results.storage import written_whole
 from thermocline.support.tables import COLOURS
 from thermocline.support.tables import Section as Table
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 TARGET, BASE, GREY, FAINT = "#1f5f8b", "#d9822b", "#5f6c7b", "#c9d1da"
 MODES = ("#1f5f8b", "#d9822b", "#3a8f5c", "#a23b72", "#7a6bb0", "#8c6d46", "#5aa9b8", "#b8b042")
@@ -46,7 +43,7 @@ numbers = count(1)
 class Figure(NamedTuple):
     """A drawing as SVG, and the sentence below it; a wide one takes the whole width of the page."""
 
-    svg: "Markup"
+    svg: Any  # Markup, which needs no escaping
     caption: str
     wide: bool = False
 

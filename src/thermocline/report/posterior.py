@@ -35,7 +35,7 @@ class Cloud(NamedTuple):
 
     position: np.ndarray
     components: dict[str, np.ndarray]
-    mode: np.ndarray  # rank by mass; all 0 where there was no census
+    mode: np.ndarray  # rank by mass; all 0 where there is no table of modes
     prior: dict[str, np.ndarray]  # draws of it, by component
 
 
@@ -43,8 +43,8 @@ def posterior(result: Result) -> Section:
     cloud, number = cloud_of(result), len(result.modes)
     names = list(cloud.components)
     marginals = [marginal(name, cloud) for name in names[:MOST_MARGINALS]]
-    figures = (*census_map(result, cloud), *table_drawn(result), *marginals, *pairs(cloud), *predicted(result))
-    said = {0: "No census of modes was taken.", 1: "One mode was found."}.get(number, f"{number} modes were found.")
+    figures = (*map_drawn(result, cloud), *table_drawn(result), *marginals, *pairs(cloud), *predicted(result))
+    said = {0: "Modes were not looked for.", 1: "One mode was found."}.get(number, f"{number} modes were found.")
     left = len(names) - MOST_MARGINALS
     more = ("Colours are those of the modes, the heaviest first.",) if number > 1 else ()
     more += ("Grey outlines are the prior, as far as it fits.",) if cloud.prior else ()
@@ -63,7 +63,7 @@ def cloud_of(result: Result, mode: int | None = None) -> Cloud:
     return Cloud(result.positions[index], components, by_draw, prior)
 
 
-def census_map(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
+def map_drawn(result: Result, cloud: Cloud) -> tuple[Figure, ...]:
     """The map, where there is more than a line to show."""
     if cloud.position.shape[1] < 2 or result.mode_table is None:
         return ()

@@ -13,9 +13,7 @@ from thermocline.report.page import BASE, FAINT, TARGET, Figure, Section, drawin
 from thermocline.results.result import Result
 from thermocline.results.weighing import by_component
 
-NUM_LOOKS, MOST_MODES = 12, 10
-MOST_CHAINS, MOST_STEPS = 4, 250
-BAND = 0.75  # of the height of a chain
+NUM_LOOKS = 12
 MOST_COORDINATES = 6
 CLOSE, FAR = 1.0, 10.0  # nats, of both divergences together
 

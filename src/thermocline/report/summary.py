@@ -247,7 +247,7 @@ def _of_many(results: ManyResults) -> dict[str, Any]:
         "targets": results.index,
         "run": {
             "chains": runs.num_chains,
-            "draws": runs.known.num_draws[results.index],
+            "draws": runs.by_target.num_draws[results.index],
             "method": runs.settings.method_name,
             "seed": runs.settings.seed,
         },

@@ -26,7 +26,7 @@ from thermocline.support.fingerprint import Fingerprint
 from thermocline.support.flat import unravelled
 from thermocline.support.precision import to_numpy
 from thermocline.support.programs import jit_by
-from thermocline.target import Labels, Target, leaf_name, shapes
+from thermocline.target import Labels, Target, leaf_name, named_leaves, shapes
 
 NOTHING = Cost(Phases(), Phases())
 MOST_NUMBERS = 2**23  # log likelihoods kept, over all draws and observations; longer runs are thinned evenly
@@ -72,7 +72,7 @@ def assemble(
     precision: str,
     modes: ModeTable | None,
     *,
-    notes: tuple[str, ...] = (),
+    notes: tuple[str, ...],
     around: Cost = NOTHING,
     began: float | None = None,
     prior: np.ndarray | None = None,
@@ -119,8 +119,8 @@ def assemble(
     )
     result = Result(
         outcome.draws,
-        _by_name(shown),
-        _by_name(trees),
+        named_leaves(shown),
+        named_leaves(trees),
         _template(shown),
         None if law is None else as_stored(law),
         to_numpy(outcome.tuning.schedule),
@@ -130,9 +130,9 @@ def assemble(
         info,
         continuation,
         modes,
-        {} if modes is None else _by_name(of_modes),
-        base_parameters=_by_name(of_base),
-        prior_parameters=_by_name(of_prior) if len(prior) else {},
+        {} if modes is None else named_leaves(of_modes),
+        base_parameters=named_leaves(of_base),
+        prior_parameters=named_leaves(of_prior) if len(prior) else {},
     )
     log_likelihood, spent = pointwise(path.target, result), info.cost.seconds.total
     rest = 0.0 if began is None else max(time.monotonic() - began - spent, 0.0)
@@ -174,16 +174,11 @@ def _shown(target: Target, trees: Any) -> Any:
     return jax.vmap(target.shown)(trees)
 
 
-def _by_name(tree: Any) -> dict[str, np.ndarray]:
-    """Leaves by name."""
-    return {leaf_name(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-
-
 def _template(tree: Any) -> Any:
     """The tree with names as leaves, where it is made of dicts, lists and tuples; else a flat dict."""
     named = jax.tree_util.tree_map_with_path(lambda path, _: leaf_name(path), tree)
     is_stored_whole = not storage.holds_opaque(storage.decode(storage.encode(named, {}), {}))
-    return named if is_stored_whole else {name: name for name in _by_name(tree)}
+    return named if is_stored_whole else {name: name for name in named_leaves(tree)}
 
 
 def resampled_in_order(result: Result, length: int | None = None) -> np.ndarray:
@@ -209,9 +204,7 @@ def pointwise(target: Target, result: Result) -> dict[str, np.ndarray]:
     if target.log_likelihood is None:
         return {}
     index = resampled_in_order(result)
-    positions = result.draws.position.reshape(-1, result.draws.position.shape[-1])
-    if result.states is not None:
-        positions = np.concatenate([result.base_draws.position, positions])
+    positions = result.positions
     shapes = jax.eval_shape(_log_likelihoods, target, positions[:1])
     size = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(shapes))
     index = index[:, :: -(-index.size * size // MOST_NUMBERS)]

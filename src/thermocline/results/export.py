@@ -2,7 +2,7 @@
 
 import re
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from thermocline.results.runs import DROPPED, stacked
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.target import Labels
-
-if TYPE_CHECKING:
-    import xarray
 
 DIAGNOSTICS = ("mean", "standard_error", "ess", "r_hat")
 KEPT = ("inverse_temperature", "log_ratio", "log_weight_target", "log_weight_base")
@@ -33,7 +30,7 @@ def to_arviz(results: Result | ManyResults) -> Any:
     return arviz.InferenceData(attrs=attributes_of(results), **groups)
 
 
-def data_tree(results: Result | ManyResults) -> "xarray.DataTree":
+def data_tree(results: Result | ManyResults) -> Any:
     """The groups of `arviz_groups` as one tree: what ArviZ 1 calls its inference data."""
     import xarray
 
@@ -51,7 +48,7 @@ def results_of(results: Result | ManyResults) -> list[Result]:
     return list(results)
 
 
-def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str, xarray.Dataset]":
+def arviz_groups(results: Result | ManyResults, each: list[Result]) -> dict[str, Any]:
     """Equally weighted draws as ArviZ expects them, beside the weighted draws that they were made from.
 
     `posterior` and `sample_stats` belong together, draw by draw; so do `weighted_posterior` and `draws`, which are
@@ -80,10 +77,10 @@ def arviz_groups(results: Result | ManyResults, each: list[Result]) -> "dict[str
     return groups | {"diagnostics": _diagnostics(results)}
 
 
-def _evidence(results: ManyResults) -> "xarray.Dataset":
+def _evidence(results: ManyResults) -> Any:
     import xarray
 
-    rows = {"verdict": np.array(results.verdicts, str), "num_draws": results.runs.known.num_draws[results.index]}
+    rows = {"verdict": np.array(results.verdicts, str), "num_draws": results.runs.by_target.num_draws[results.index]}
     if results.log_evidences is not None:
         rows |= {f"log_evidence_{name}": column for name, column in vars(results.log_evidences).items()}
     return xarray.Dataset({name: ("target", column) for name, column in rows.items()}, coords={"target": results.index})
@@ -124,7 +121,7 @@ def _taken(variables: dict[str, np.ndarray], index: np.ndarray) -> dict[str, np.
 
 def dataset(
     each: list[dict[str, np.ndarray]], targets: np.ndarray | None = None, labels: Labels | None = None
-) -> "xarray.Dataset":
+) -> Any:
     """Variables (chain, draw) of each target under names that can be stored; `long_name` keeps the true one.
 
     Without `targets` there is one, and no dimension over them. `labels` gives dims and coords that the front end knows.
@@ -157,7 +154,7 @@ def _are_usable(dims: tuple[str, ...], shape: tuple[int, ...], sizes: dict[str, 
     return len(dims) == len(shape) == len(set(dims)) and all(safe) and all(fits)
 
 
-def _diagnostics(result: Result) -> "xarray.Dataset":
+def _diagnostics(result: Result) -> Any:
     """Every component's weighted mean with its error, effective size and R-hat, along one dimension."""
     import xarray
 

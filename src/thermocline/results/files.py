@@ -27,7 +27,7 @@ from thermocline.results.export import (
 )
 from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
-from thermocline.results.runs import Known, ManyRuns, Settings, scattered
+from thermocline.results.runs import ByTarget, ManyRuns, Settings, scattered
 from thermocline.support.errors import ThermoclineError
 
 FORMAT = 2  # of the file's header; raised when older readers could not understand it
@@ -96,7 +96,7 @@ def _header_of_many(results: ManyResults, each: list[Result], arrays: dict[str, 
         "group": runs.group,
         "seconds": storage.encode(runs.seconds, arrays),
         "targets": storage.encode(results.index, arrays),
-        "known": storage.encode(tuple(leaf[results.index] for leaf in runs.known), arrays),
+        "known": storage.encode(tuple(leaf[results.index] for leaf in runs.by_target), arrays),
         "families": storage.encode(alike(trees), arrays),
         "each": storage.encode(own, arrays),
         "checks": [[list(vars(check).values()) for check in results.checks_of(i)] for i in range(len(results))],
@@ -149,19 +149,19 @@ def _load_many(groups: Groups) -> ManyResults:
     header = json.loads(arrays["header"].astype(np.uint8).tobytes().decode())
     read = {name: storage.decode(header[name], arrays) for name in header if name not in ("checks", "names")}
     settings, targets = Settings(*read["settings"]), np.asarray(read["targets"])
-    known, results = scattered(Known(*read["known"]), targets), {}
+    by_target, results = scattered(ByTarget(*read["known"]), targets), {}
     alike = {place: (row, trees) for places, trees in read["families"] for row, place in enumerate(places)}
     for place, (target, own) in enumerate(zip(targets.tolist(), read["each"], strict=True)):
         law, schedule, base_draws, base, tuning, states = _at_row(*alike[place])
         continuation = settings.method, base, tuning, states, own.pop("num_steps")
         run = own | {"law": law, "schedule": schedule, "base_draws": base_draws, "continuation": continuation}
-        run |= {"log_zeta": float(known.log_zeta[target]), "log_support": log_support(known.support[target])}
-        cut = (place, slice(None), slice(known.num_draws[target]))  # without what fills up shorter runs
+        run |= {"log_zeta": float(by_target.log_zeta[target]), "log_support": log_support(by_target.support[target])}
+        cut = (place, slice(None), slice(by_target.num_draws[target]))  # without what fills up shorter runs
         own_groups = {group: {name: leaf[cut] for name, leaf in groups[group].items()} for group in DRAWN}
         results[target] = _result(own_groups, header["names"], run | {"template": read["template"]})
     num_chains = groups["draws"]["log_ratio"].shape[1]
     checks = [tuple(Check(*check) for check in rows) for rows in header["checks"]]
-    runs = StoredRuns(settings, known, num_chains, read["group"], read["seconds"], results)
+    runs = StoredRuns(settings, by_target, num_chains, read["group"], read["seconds"], results)
     return ManyResults(runs, targets, dict(zip(targets.tolist(), checks, strict=True)))
 
 

@@ -126,17 +126,17 @@ class ManyResults(Output):
     @property
     def lengths(self) -> str:
         """Draws a chain, for people."""
-        drawn = self.runs.known.num_draws[self.index]
+        drawn = self.runs.by_target.num_draws[self.index]
         fewest, most = int(drawn.min(initial=drawn.max(initial=0))), int(drawn.max(initial=0))
         return f"{most} draws" if fewest == most else f"{fewest} to {most} draws"
 
     @cached_property
     def _evidences(self) -> tuple[Estimate, Estimate, Estimate]:
         """The log evidence of every target from all its draws, from the first half and from the second."""
-        rows, known, group = [], self.runs.known, self.runs.group
+        rows, by_target, group = [], self.runs.by_target, self.runs.group
         each = zip(self.index, weights(self.runs, self.index), self.runs.bases(self.index), strict=True)
         for target, own, (law, of_base) in each:
-            log_zeta, support = float(known.log_zeta[target]), log_support(known.support[target])
+            log_zeta, support = float(by_target.log_zeta[target]), log_support(by_target.support[target])
             for part in (lambda n: slice(n), lambda n: slice(n // 2), lambda n: slice(n // 2, n)):
                 chosen = part(own[0].shape[1])
                 draws: Any = SimpleNamespace(**{name: leaf[:, chosen] for name, leaf in zip(WEIGHTS, own, strict=True)})

@@ -45,7 +45,7 @@ class Part(NamedTuple):
     fits: tuple[BaseFit, ...] = ()  # of each, where there was a search for its base
 
 
-class Known(NamedTuple):
+class ByTarget(NamedTuple):
     """A number or two of every target."""
 
     seed: np.ndarray
@@ -65,7 +65,7 @@ class ManyRuns:
     """What `ManyResults` asks of the runs behind it, whether they were made in this session or read from a file."""
 
     settings: Settings
-    known: Known
+    by_target: ByTarget
     num_chains: int
     group: int  # how many draws make one independent piece, where the method knows it; else 0
     seconds: Phases  # of all targets together
@@ -95,12 +95,12 @@ class Runs(ManyRuns):
         rows, first = [], parts[0].explored.outcomes
         for targets, explored, _ in parts:
             of_base = explored.seeds, explored.log_zeta, explored.num_bad, explored.support
-            each = Known(*of_base, explored.outcomes.drawn.num_draws, explored.outcomes.warmup_gradients)
+            each = ByTarget(*of_base, explored.outcomes.drawn.num_draws, explored.outcomes.warmup_gradients)
             rows.append(at(each, slice(len(targets))))
-        known = scattered(joined(rows), np.concatenate([part.targets for part in parts]))
+        by_target = scattered(joined(rows), np.concatenate([part.targets for part in parts]))
         group = 0 if first.tuning.schedule is None else first.tuning.schedule.group
         seconds = sum((part.explored.outcomes.seconds for part in parts), Phases())
-        return Runs(settings, known, first.drawn.num_chains, group, seconds, parts)
+        return Runs(settings, by_target, first.drawn.num_chains, group, seconds, parts)
 
     @cached_property
     def places(self) -> dict[int, tuple[Part, int]]:
@@ -134,7 +134,7 @@ class Runs(ManyRuns):
                 yield part.targets[rows], explored.seeds[rows], paths.take(rows), at(tuning, rows)
 
     def result(self, target: int, *, is_for_checks: bool = False) -> Result:
-        (part, row), settings, seed = self.places[target], self.settings, int(self.known.seed[target])
+        (part, row), settings, seed = self.places[target], self.settings, int(self.by_target.seed[target])
         with computing_in(settings.precision):
             explored, method = self._exploration(target), cast(settings.method, settings.precision)
             path, modes = explored.path, None
@@ -157,13 +157,13 @@ class Runs(ManyRuns):
         (part, row), settings = self.places[target], self.settings
         outcome, path = part.explored.outcomes.one(row), cast(part.explored.paths.one(row), settings.precision)
         draws = outcome.draws
-        if not self.known.is_usable[target]:
+        if not self.by_target.is_usable[target]:
             nothing = np.full_like(draws.log_ratio, np.nan)
             draws = draws._replace(log_weight_target=nothing, log_weight_base=nothing)
         if not settings.has_positions:
             draws = draws._replace(position=np.zeros((*draws.log_ratio.shape, path.dimension)))
         outcome = outcome._replace(draws=draws, seconds=Phases())
-        return Exploration(path, outcome, self._base_draws(part, row), log_support(self.known.support[target]))
+        return Exploration(path, outcome, self._base_draws(part, row), log_support(self.by_target.support[target]))
 
     def _base_draws(self, part: Part, row: int) -> BaseDraws:
         """Fresh draws of its base, made again as they were: of its whole block, kept until another is asked for."""
@@ -176,7 +176,7 @@ class Runs(ManyRuns):
         return self._latest[1][place]
 
 
-def scattered(known: Known, targets: np.ndarray) -> Known:
+def scattered(columns: ByTarget, targets: np.ndarray) -> ByTarget:
     """The columns of some targets in places of their numbers."""
 
     def spread(column: np.ndarray) -> np.ndarray:
@@ -184,13 +184,13 @@ def scattered(known: Known, targets: np.ndarray) -> Known:
         found[targets] = column
         return found
 
-    return Known(*map(spread, known))
+    return ByTarget(*map(spread, columns))
 
 
 def weights(runs: ManyRuns, targets: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """R, log weights for target and base and those of stages; NaN where a target could not be sampled."""
     for target, leaves in zip(targets, runs.fields(targets, *WEIGHTS), strict=True):
-        is_usable = runs.known.is_usable[target]
+        is_usable = runs.by_target.is_usable[target]
         yield leaves if is_usable else tuple(np.full_like(leaf, np.nan) for leaf in leaves)
 
 

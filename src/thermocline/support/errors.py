@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE, STANDARD = str(Path(__file__).parents[1]), str(Path(traceback.__file__).parent)
+LONGEST = 80  # characters of a value that is quoted
 
 
-def brief(value: Any, longest: int = 80) -> str:
+def brief(value: Any) -> str:
     """A value as it is written, in one short line."""
     written = " ".join(repr(value).split())
-    return written if len(written) <= longest else f"{written[: longest - 1]}…"
+    return written if len(written) <= LONGEST else f"{written[: LONGEST - 1]}…"
 
 
 class ThermoclineError(ValueError):
