@@ -84,7 +84,8 @@ def nuts(model: Callable[..., None], data: dict[str, Any], compared: Sequence[st
 
 def run_once(name: str, front_end: str, options: argparse.Namespace) -> Run:
     """One model in one front end; running out of time and raising are results too."""
-    run, known = {"name": f"{name} {front_end}"}, reference(name, options.out)
+    run: Run = {"name": f"{name} {front_end}"}
+    known = reference(name, options.out)
     began, cpu = time.perf_counter(), time.process_time()
     try:
         target = target_of(name, front_end)

@@ -7,6 +7,9 @@ made once and kept beside the runs. Each run is a process's own: its peak of mem
     python -m studies.high_dimension --names NAME [--seed 0] [--out build/high_dimension]
 """
 
+# pyright: reportIndexIssue=false, reportAttributeAccessIssue=false, reportOperatorIssue=false
+# (what numpyro.sample returns is typed as any number)
+
 import argparse
 import json
 import resource
@@ -123,7 +126,8 @@ def reference(folder: Path) -> dict[str, dict[str, float]]:
 
 def run_once(name: str, seed: int, known: dict[str, dict[str, float]], log_evidence: float | None) -> Run:
     """One model; running out of time is a result too."""
-    run, began = {"name": name}, time.perf_counter()
+    run: Run = {"name": name}
+    began = time.perf_counter()
     try:
         target = tc.from_numpyro(CASES[name].model, **CASES[name].data())
         with ended_after(LONGEST), warnings.catch_warnings():
