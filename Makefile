@@ -2,12 +2,12 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: help demo bases check test lint calibrate study finding unseen slow kills fuzz damage interrupts soak net gallery bench cost peers \
-	tables clean
+.PHONY: help demo bases check test lint calibrate study finding unseen slow devices release-check kills fuzz damage interrupts soak net gallery \
+	bench cost peers tables clean
 
 help:
 	@echo "make demo       set up, then ask a question with a known answer: what plain HMC says, what we say, in a picture"
-	@echo "make bases      every fit of a base on three targets, side by side (about 10 minutes)"
+	@echo "make bases      every fit of a base on four targets, side by side (about 10 minutes)"
 	@echo "make paper-bimodal, paper-boltzmann, paper-radon, paper-iwae"
 	@echo "                the paper's experiments, about an hour each; with QUICK=1 minutes"
 	@echo "make check      lint, types, contracts and the fast tests (under two minutes)"
@@ -17,6 +17,9 @@ help:
 	@echo "make finding    modes lost and work of the black box on generated targets, by family (long; resumes)"
 	@echo "make unseen     tc.sample on generated targets: right, wrong, lost, by family (long; resumes)"
 	@echo "make slow       tests that take minutes: the black box, models of the front ends, kills"
+	@echo "make devices    the core of the suite on four forced devices with JAX_ENABLE_X64=0, and single precision"
+	@echo "make release-check"
+	@echo "                wheel and sdist in fresh environments, on every Python here, with oldest and newest dependencies"
 	@echo "make kills      200 random kill -9 of runs with and without workers, and resume (long; KILLS=20 for fewer)"
 	@echo "make fuzz       10,000 wrong calls, each refused in a sentence or honest (resumes; CALLS=n)"
 	@echo "make damage     500 damaged checkpoints and saved runs; make interrupts: 50 Ctrl-C at random moments"
@@ -81,6 +84,15 @@ unseen: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(RUN) -m pytest -m slow
+
+devices: export JAX_ENABLE_X64 := 0
+devices: export XLA_FLAGS := --xla_force_host_platform_device_count=4
+devices: $(VENV)/.dev
+	$(RUN) -m pytest -m "not slow" $(PYTEST_OPTIONS) $(addprefix tests/,bases engine estimators fits methods movers paths test_evaluator.py test_sample.py test_sample_many.py)
+	$(RUN) -m pytest -m "" tests/test_devices.py
+
+release-check: $(VENV)/.dev
+	$(RUN) -m studies.release_check
 
 kills: $(VENV)/.dev
 	$(RUN) -m pytest -m slow tests/slow

@@ -10,6 +10,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ import thermocline as tc
 from studies.finding_runs import TooLongError, ended_after
 from studies.galleries_data import GALLERIES
 from studies.posteriordb import Run, against_reference, is_right, line, measures, worst
+from studies.tables import store
 from thermocline.support.precision import computing_in
 
 SAME_POSTERIOR = {"schools": "schools_noncentred"}  # in coordinates that NUTS explores well
 FRONT_ENDS = ("numpyro", "pymc")
 NUM_DRAWS, NUM_CHAINS = 4000, 4
+HEADER = ("model", "parameters", "NumPyro", "s", "PyMC", "s", "log Z", "z of the other's", "worst z of a mean")
 MOST_DRAWS = {"ode": 1000}  # where a gradient is dear
 
 
@@ -38,33 +41,35 @@ def target_of(name: str, front_end: str) -> tc.Target:
 
 def reference(name: str, folder: Path) -> dict[str, dict[str, float]]:
     """Means and deviations by NumPyro's NUTS, of every number that is compared, counted from one as Stan does."""
+    from studies.galleries_numpyro import MODELS
+
     name = SAME_POSTERIOR.get(name, name)
-    path = folder / f"reference_{name}.json"
+    path, gallery = folder / f"reference_{name}.json", GALLERIES[name]
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(nuts(name), indent=1))
+        made = nuts(MODELS[name], gallery.data, gallery.compared, MOST_DRAWS.get(name, NUM_DRAWS))
+        path.write_text(json.dumps(made, indent=1))
     known = json.loads(path.read_text())
     seconds, ess = known["seconds"], known["ess"]
     print(f"reference {name}: {seconds:.0f} s, {known['divergences']} divergences, least ESS {ess:.0f}")
     return known["scalars"]
 
 
-def nuts(name: str) -> dict[str, Any]:
+def nuts(model: Callable[..., None], data: dict[str, Any], compared: Sequence[str], num_draws: int) -> dict[str, Any]:
+    """Means and deviations of the compared sites, or of all, by four chains of NumPyro's NUTS."""
     from numpyro.diagnostics import effective_sample_size
     from numpyro.infer import MCMC, NUTS
 
-    from studies.galleries_numpyro import MODELS
-
-    began, num_draws = time.perf_counter(), MOST_DRAWS.get(name, NUM_DRAWS)
+    began = time.perf_counter()
     with computing_in("float64"):
-        kernel = NUTS(MODELS[name], target_accept_prob=0.95)
+        kernel = NUTS(model, target_accept_prob=0.95)
         runs: dict[str, Any] = {"num_warmup": num_draws // 2, "num_samples": num_draws, "num_chains": NUM_CHAINS}
         sampler = MCMC(kernel, **runs, chain_method="vectorized", progress_bar=False)
-        sampler.run(jax.random.key(1), **GALLERIES[name].data)
+        sampler.run(jax.random.key(1), **data)
         draws = {site: np.asarray(values) for site, values in sampler.get_samples(group_by_chain=True).items()}
         num_divergences = int(np.sum(sampler.get_extra_fields()["diverging"]))
     scalars, least = {}, np.inf
-    for site in GALLERIES[name].compared or draws:
+    for site in compared or draws:
         for place in np.ndindex(draws[site].shape[2:]):
             values = draws[site][(..., *place)]
             deviation, effective = float(values.std()), float(effective_sample_size(values))
@@ -80,6 +85,7 @@ def nuts(name: str) -> dict[str, Any]:
 def run_once(name: str, front_end: str, options: argparse.Namespace) -> Run:
     """One model in one front end; running out of time and raising are results too."""
     run: Run = {"name": f"{name} {front_end}"}
+    known = reference(name, options.out)
     began, cpu = time.perf_counter(), time.process_time()
     try:
         target = target_of(name, front_end)
@@ -96,7 +102,7 @@ def run_once(name: str, front_end: str, options: argparse.Namespace) -> Run:
     posterior = result.to_arviz().posterior
     kept = {site: posterior[site].dims[2:] == dims for site, dims in GALLERIES[name].dims.items()}
     run |= measures(result) | {"dims": all(kept.values()), "search": str(result.search)}
-    return run | against_reference(result, reference(name, options.out))
+    return run | against_reference(result, known)
 
 
 def kept(name: str, front_end: str, options: argparse.Namespace) -> Run:
@@ -138,6 +144,23 @@ def table(runs: dict[tuple[str, str], Run]) -> Table:
     return made
 
 
+def told(run: Run) -> tuple[str, str]:
+    """A verdict, with a word where the moments are wrong, and the seconds."""
+    is_wrong = "scalars" in run and not is_right(run)
+    return run["verdict"] + (", wrong" if is_wrong else ""), f"{run['seconds']:.0f}"
+
+
+def row(name: str, runs: dict[tuple[str, str], Run]) -> list[str]:
+    """A model in both front ends."""
+    first, second = (runs[name, front_end] for front_end in FRONT_ENDS)
+    measured = [run for run in (first, second) if "scalars" in run]
+    if not measured:
+        return [name, "", *told(first), *told(second), "", "", ""]
+    value, error, _ = measured[0]["log_evidence"]
+    numbers = f"{value:.3f} ± {error:.3f}", apart(first, second), f"{max(worst(run)[0] for run in measured):.1f}"
+    return [name.replace("_", " "), str(measured[0]["dimension"]), *told(first), *told(second), *numbers]
+
+
 def main(given: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--names", nargs="+", choices=list(GALLERIES), default=list(GALLERIES), metavar="NAME")
@@ -152,6 +175,8 @@ def main(given: list[str] | None = None) -> None:
     good = [run for run in runs.values() if run["verdict"] == "ok" and is_right(run)]
     wrong = [run for run in runs.values() if run["verdict"] == "ok" and not is_right(run)]
     print(f"{len(runs)} runs: {len(good)} ok and right, {len(wrong)} ok and wrong")
+    if len(asked) == len(GALLERIES) * len(FRONT_ENDS):
+        store("galleries", "python -m studies.galleries", HEADER, [row(name, runs) for name in GALLERIES])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,10 @@ from thermocline.report import SECTIONS
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FETCHED = re.compile(r'<(?:script|img|link)[^>]*(?:src|rel="stylesheet" href)="(http[^"]*)"')
-PAGES = ("README.md", "docs/index.md", "docs/extending.md", "docs/own-sampler.md", "docs/kernels.md", "docs/modes.md")
+PAGES = (
+    *("README.md", "docs/index.md", "docs/extending.md", "docs/own-sampler.md", "docs/kernels.md", "docs/modes.md"),
+    "docs/platforms.md",
+)
 SLOW = ("docs/index.md", "docs/own-sampler.md", "docs/modes.md")  # own samplers tests/opinions tests in any case
 RUN_ELSEWHERE = {f"docs/frontends/{name}.md" for name in ("numpyro", "pymc", "stan")}  # by tests/frontends/test_docs.py
 PLACE = re.compile(r"^\|.*\| `([a-zA-Z_.]+)` \|$", re.MULTILINE)

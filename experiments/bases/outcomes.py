@@ -45,6 +45,7 @@ FITS: dict[str, Callable[..., tc.BaseFit]] = {
     "advi, full rank": partial(tc.fit_advi, full_rank=True),
     "pathfinder": tc.fit_pathfinder,
     "renyi, order 2": partial(tc.fit_renyi, order=2.0),
+    "ep": tc.fit_ep,
     "local mixture": tc.fit_local_mixture,
     "its moments": fit_moments_of_mixture,
     "bootstrap": tc.fit_bootstrap,

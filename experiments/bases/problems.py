@@ -1,4 +1,4 @@
-"""Three targets whose log Z is known and which can be sampled exactly."""
+"""Four targets whose log Z is known and which can be sampled exactly."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
+from scipy import stats
+from scipy.special import log_ndtr
 
 import thermocline as tc
 
@@ -81,12 +83,53 @@ def schools_draws(generator: np.random.Generator, number: int) -> dict[str, np.n
     return {"mu": mu, "log_tau": log_tau, "theta": theta}
 
 
+PROBIT_WIDTH, PROBIT_DIMENSION, PROBIT_AXIS = 3.0, 3, np.linspace(-18.0, 18.0, 97)  # for the trapezoidal rule
+PROBIT_X = np.random.default_rng(22).normal(size=(12, PROBIT_DIMENSION))
+PROBIT_Y = np.sign(PROBIT_X @ np.array([2.0, -1.0, 0.5]) + np.random.default_rng(23).normal(size=12))
+
+
+def probit_factors(weights):
+    """A regression on twelve data: skewed, for most of them are told apart by a plane."""
+    return norm.logcdf(PROBIT_Y * (PROBIT_X @ weights))
+
+
+def probit_log_density(weights):
+    return jnp.sum(probit_factors(weights)) + jnp.sum(norm.logpdf(weights, 0.0, PROBIT_WIDTH))
+
+
+def probit_log_likelihoods(weights: np.ndarray) -> np.ndarray:
+    """Of many weights, one a row."""
+    return log_ndtr(PROBIT_Y * (weights @ PROBIT_X.T)).sum(axis=1)
+
+
+def probit_evidence() -> float:
+    grid = np.stack(np.meshgrid(*[PROBIT_AXIS] * PROBIT_DIMENSION, indexing="ij"), axis=-1)
+    sums = [np.exp(probit_log_likelihoods(plane.reshape(-1, PROBIT_DIMENSION))) for plane in grid]
+    prior = [stats.norm.pdf(plane, 0, PROBIT_WIDTH).prod(axis=-1).ravel() for plane in grid]
+    steps = (PROBIT_AXIS[1] - PROBIT_AXIS[0]) ** PROBIT_DIMENSION
+    return float(np.log(sum(likelihood @ own for likelihood, own in zip(sums, prior, strict=True)) * steps))
+
+
+def probit_draws(generator: np.random.Generator, number: int) -> np.ndarray:
+    """Draws of the prior, each kept with the probability of the data: no likelihood is above 1."""
+    kept = np.zeros((0, PROBIT_DIMENSION))
+    while len(kept) < number:
+        draws = PROBIT_WIDTH * generator.normal(size=(100_000, PROBIT_DIMENSION))
+        is_kept = np.log(generator.uniform(size=len(draws))) < probit_log_likelihoods(draws)
+        kept = np.concatenate([kept, draws[is_kept]])
+    return kept[:number]
+
+
 def problems() -> list[Problem]:
     start = {"mu": np.float64(0.1), "log_tau": np.float64(0.1), "theta": np.full(8, 0.1)}
     schools_evidence = float(np.log(np.trapezoid(np.exp(schools_given_tau(LOG_TAU)[0]), LOG_TAU)))
     pair = tc.Target(pair_log_density, np.zeros(PAIR_DIMENSION))
+    origin = np.zeros(PROBIT_DIMENSION)
+    prior = tc.Gaussian.diagonal(origin, PROBIT_WIDTH)
+    probit = tc.Target(probit_log_density, origin, prior=prior, factors=probit_factors)
     return [
         Problem("pair, 10-D", pair, PAIR_CONSTANT, pair_draws),
         Problem("banana, 2-D", tc.Target(banana_log_density, np.full(2, 0.1)), -4.0, banana_draws),
+        Problem("probit, 3-D", probit, probit_evidence(), probit_draws),
         Problem("eight schools, centred", tc.Target(schools_log_density, start), schools_evidence, schools_draws),
     ]

@@ -1,4 +1,4 @@
-"""What each way to fit a base gives on three targets: divergences, cost, and log Z after equal work."""
+"""What each way to fit a base gives on four targets: divergences, cost, and log Z after equal work."""
 
 import argparse
 import json

@@ -7,6 +7,7 @@ from thermocline.auto import (
     fit_advi,
     fit_auto,
     fit_bootstrap,
+    fit_ep,
     fit_laplace,
     fit_local_mixture,
     fit_mixture,
@@ -39,6 +40,8 @@ from thermocline.results.many import ManyResults
 from thermocline.results.result import Result
 from thermocline.support.errors import CheckpointError, ThermoclineError, ThermoclineWarning
 from thermocline.target import Target
+
+__version__ = "0.2.0"
 
 __all__ = [
     "HMC",
@@ -88,6 +91,7 @@ __all__ = [
     "fit_advi",
     "fit_auto",
     "fit_bootstrap",
+    "fit_ep",
     "fit_laplace",
     "fit_local_mixture",
     "fit_mixture",

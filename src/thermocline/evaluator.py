@@ -55,6 +55,18 @@ class Evaluator:
     `runner`.
     """
 
+    target: Target
+    bare: Target
+    widths: tuple[int, int]
+    operations: int | None
+    precision: str
+    initial_position: np.ndarray
+    num_rows: int
+    trouble: Trouble
+    budget: Budget
+    rate: float
+    runner: Runner
+
     def __init__(
         self,
         target: Target,
@@ -67,7 +79,7 @@ class Evaluator:
             known = (self.target, self.target.initial_position) if target.host is None else None
             self.widths = WIDE_WIDTHS if known and largest_array(*known) > WIDE else WIDTHS
             self.operations = operations(*known) if known else None  # of an evaluation, about
-        self.bare = replace(self.target, prior=None, known_modes=None)  # what rows need
+        self.bare = replace(self.target, prior=None, factors=None, known_modes=None)  # what rows need
         self.precision, self.initial_position = precision, ravelled(self.target.initial_position)
         self.num_rows = 0  # as really evaluated, padding included
         self.trouble, self.budget = Trouble(), Budget() if budget is None else budget

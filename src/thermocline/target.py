@@ -32,6 +32,8 @@ class Target:
     program. `constrain(position)`, or `constrain(position, data)`, maps a position to what people
     want to see (a PyTree of named parameters); without it the position itself is shown.
     `known_modes` is a list of positions where modes are known or suspected; the search for modes starts there too.
+    `factors(position)`, or `factors(position, data)`, gives arrays of log factors, which with the `prior` multiply to
+    the density (but for a constant): one for each observation, say. `fit_ep` needs them.
     Front ends fill in the rest: sentences on why the evidence may not be the model's (`caveats`),
     axes of parameters (`labels`), which data are observations (`observed`), the log likelihood of
     each observation by name, the model's `name`, and `predict(key, position, data)`: by name, what was observed and
@@ -52,6 +54,7 @@ class Target:
     known_modes: Any = None
     name: str = static(default="")  # of the model, for people
     predict: Callable[[Any, Any, Any], dict[str, tuple[Any, Any]]] | None = static(default=None)
+    factors: Callable[..., Any] | None = static(default=None)  # logs, as arrays, of all that multiplies the prior
 
     def __call__(self, position: Any) -> jax.Array:
         if self.data is None:

@@ -178,3 +178,15 @@ def test_searches_of_many_are_kept(tmp_path, monkeypatch):
     whole = tc.sample_many(MANY, CENTRES[:2], **options)
     monkeypatch.setattr("thermocline.api_many.find_base", None)
     assert_same(tc.sample_many(MANY, CENTRES[:2], **options)[1], whole[1])
+
+
+@pytest.mark.long
+def test_own_processes_can_be_reached_from_this_machine_alone():
+    """What they are sent is unpickled, and Dask's page of their state is for nobody else either."""
+    psutil = pytest.importorskip("psutil")
+    with workers.Own(1).client():
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        sockets = [socket for process in processes for socket in process.net_connections("inet")]
+        addresses = [socket.laddr.ip for socket in sockets if socket.status == psutil.CONN_LISTEN]
+    assert len(addresses) >= 3
+    assert set(addresses) == {"127.0.0.1"}

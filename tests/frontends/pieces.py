@@ -12,6 +12,7 @@ import thermocline as tc
 A, B, SCALE, NOISE, LOW, HIGH = 2.5, 1.3, 1.7, 0.8, 0.5, 3.0
 Y = np.array([0.7, 1.9, 0.8, 2.4, 1.1])
 CENSORED = np.array([False, True, False, False, True])
+COUNTS = np.array([2, 0, 3])
 GROUPS = np.array([[0.3, 1.9, 0.8], [-1.4, -0.2, 0.1]])
 
 
@@ -75,6 +76,7 @@ PIECES = {
 
 
 def numpyro_target(name: str) -> tc.Target:
+    import jax.numpy as jnp
     import numpyro
     import numpyro.distributions as dist
     from numpyro import plate, sample
@@ -106,6 +108,9 @@ def numpyro_target(name: str) -> tc.Target:
         numpyro.factor("prior of the mean", prior.log_prob(mean).sum())
         sample("y", dist.Normal(mean[::-1, None], NOISE), obs=y)
 
+    def overflow(y):
+        sample("y", dist.Poisson(jnp.exp(sample("log_rate", prior))), obs=y)
+
     models: dict[str, tuple[Callable[..., None], np.ndarray]] = {
         "factor": (factor, Y),
         "plate": (of_groups, GROUPS),
@@ -113,6 +118,7 @@ def numpyro_target(name: str) -> tc.Target:
         "truncated": (truncated, Y),
         "truncated data": (truncated_data, Y),
         "ordered": (ordered, GROUPS),
+        "overflow": (overflow, COUNTS),
     }
     return tc.from_numpyro(*models[name])
 
@@ -134,6 +140,8 @@ def pymc_target(name: str) -> tc.Target:
             pm.Normal("y", mean, NOISE, observed=Y)
         elif name == "truncated data":
             pm.Truncated("y", pm.Normal.dist(pm.Normal("mean", 0, SCALE), NOISE), lower=LOW, observed=Y)
+        elif name == "overflow":
+            pm.Poisson("y", pm.math.exp(pm.Normal("log_rate", 0, SCALE)), observed=COUNTS)
         else:
             in_order = {"transform": pm.distributions.transforms.ordered, "initval": [-1.0, 1.0]}
             mean = pm.Normal("mean", 0, SCALE, dims="group", **in_order)

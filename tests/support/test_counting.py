@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from thermocline.modes.find import FEWEST_LOOKS, fewest_looks
-from thermocline.support.counting import largest_array, operations
+from thermocline.support.counting import LONG, largest_array, operations
 
 MATRIX = np.ones((7, 5))
 
@@ -22,6 +22,13 @@ def test_a_loop_of_known_length_counts_as_often():
     assert operations(looped, np.zeros(4)) == 30 * 4
 
 
+def test_a_loop_of_unknown_length_is_taken_for_a_long_one():
+    def searched(x):
+        return jax.lax.while_loop(lambda y: jnp.max(y) < 9.0, lambda y: 2 * y, x)
+
+    assert 4 * LONG < operations(searched, np.ones(4)) < 20 * LONG
+
+
 def test_the_largest_array_is_found_inside_of_what_is_called():
     assert largest_array(jax.jit(lambda x: jnp.sum(jnp.outer(x, x))), np.zeros(6)) == 36
 
@@ -31,5 +38,5 @@ def test_a_cheap_density_is_looked_at_more_than_a_dear_one_within_limits():
     assert looks == sorted(looks, reverse=True)
     assert looks[0] == 2**29 // (10 + 2**11)
     assert looks[1] == 2**29 // (10_000 + 2**11)
-    assert looks[2] == FEWEST_LOOKS // 4
+    assert looks[2] == FEWEST_LOOKS // 8
     assert fewest_looks(None) == FEWEST_LOOKS

@@ -7,6 +7,7 @@ from thermocline.auto.bootstrap import fit_bootstrap
 from thermocline.auto.local_mixture import fit_local_mixture
 from thermocline.bases import BaseFit
 from thermocline.fits.advi import fit_advi
+from thermocline.fits.ep import fit_ep
 from thermocline.fits.laplace import fit_laplace
 from thermocline.fits.moments import fit_moments
 from thermocline.fits.pathfinder import fit_pathfinder
@@ -20,6 +21,7 @@ FITS: dict[str, Callable[..., BaseFit]] = {  # of a target
     "pathfinder": fit_pathfinder,
     "local mixture": fit_local_mixture,
     "renyi": fit_renyi,
+    "ep": fit_ep,
     "bootstrap": fit_bootstrap,
 }
 FITS_OF_DRAWS: dict[str, Callable[..., BaseFit]] = {"moments": fit_moments, "mixture": fit_mixture}

@@ -12,7 +12,7 @@ from thermocline.support.tails import normal_tail, student_log_tail
 
 LAW_POINTS = (0.1, 0.3, 0.5, 0.7, 0.9)
 QUARTILES = (0.25, 0.5, 0.75)
-DECIMALS = 6  # of r; where the base equals the target, all that differs beyond them is rounding
+DECIMALS = {"float64": 6, "float32": 3}  # of r; where base and target are equal, all beyond them is rounding
 MOST_COORDINATES = 1000
 
 
@@ -44,7 +44,9 @@ def check_base_ratio(context: Context) -> list[Check]:
     if not (context.has_evidence and context.is_joint):
         return []
     supported = np.isfinite(context.base.log_ratio) | (context.log_support.value == 0)
-    values, fresh = (np.round(r, DECIMALS) for r in (context.draws.log_ratio, context.base.log_ratio[supported]))
+    both = context.draws.log_ratio, context.base.log_ratio[supported]
+    decimals = DECIMALS[both[0].dtype.name]
+    values, fresh = (np.round(r.astype(float), decimals) for r in both)
     p_values = _law_p_values(values, context.draws.log_weight_base, fresh, LAW_POINTS)
     advice = "The draws, weighted for the base, see another ratio of target to base than fresh draws do: draw more."
     return [at_least("log ratio under the base (p)", corrected(p_values), *P_LIMITS, advice)]
@@ -96,7 +98,7 @@ def _law_p_values(
 
 def _p_value(values: np.ndarray, log_weight: np.ndarray, known: float, known_error: float) -> float:
     """Two-sided p-value of a weighted mean against a known one."""
-    estimate = expectation(values, log_weight)
+    estimate = expectation(values.astype(float), log_weight.astype(float))  # of ones it is one, in any precision
     error = np.hypot(estimate.standard_error, known_error)
     if error == 0 or np.isclose(estimate.value, known, rtol=1e-9, atol=0):
         return 1.0

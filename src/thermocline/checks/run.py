@@ -52,7 +52,7 @@ def _quantities(context: Context) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     draws = context.draws
     equal = np.zeros_like(draws.log_ratio)
     followed = {name: (values, draws.log_weight_target) for name, values in context.parameters.items()}
-    finite = np.where(np.isfinite(draws.log_ratio), draws.log_ratio, np.nan)
+    finite = np.where(np.isfinite(draws.log_ratio), draws.log_ratio, np.nan).astype(float)
     lowest = max(np.nanmin(finite), np.nanmax(finite) - FARTHEST)
     followed["log ratio"] = np.fmax(finite, lowest), equal
     if context.has_evidence:

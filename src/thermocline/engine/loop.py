@@ -1,7 +1,7 @@
 """The one loop: rounds and chunks of one target or of many, with progress and checkpoints; every method runs here."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from thermocline.engine.batch import Batch, Blocks, at, joined, where_active
 from thermocline.engine.checkpoint import Checkpoint
@@ -108,6 +109,18 @@ def run(
 class Work:
     """The compiled steps of a batch, block by block, how fast they go, and how the chains began."""
 
+    blocks: Blocks
+    runner: Runner
+    reporter: Reporter
+    parts: list[Batch]
+    capacity: int
+    chunk_size: int | None
+    steps: int
+    mesh: Mesh
+    timer: "Timer"
+    program: Callable[[int, int], Steps]
+    first: RunState
+
     def __init__(
         self, shared: np.ndarray, method: Method, batch: Batch, sizes: Sizes, runner: Runner, reporter: Reporter
     ) -> None:
@@ -194,6 +207,10 @@ class Work:
 
 class Timer:
     """Seconds spent, by phase."""
+
+    seconds: Phases
+    began: float
+    last: float
 
     def __init__(self) -> None:
         self.seconds, self.began = Phases(), time.monotonic()

@@ -31,6 +31,17 @@ class Silent:
 class Display:
     """Where a run stands: phase, share done, rate and running answer, shown now and then."""
 
+    name: str
+    total: int | None
+    done: int
+    gradients: int
+    answer: str
+    latest: Answer
+    began: float
+    started: float
+    answered: float
+    shown: float
+
     def __init__(self) -> None:
         self.name, self.total, self.done, self.gradients = "", None, 0, 0
         self.answer, self.latest = "", lambda: None

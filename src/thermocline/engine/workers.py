@@ -206,7 +206,7 @@ class Own(NamedTuple):
         }
         options: dict[str, Any] = {
             "n_workers": self.number, "threads_per_worker": 1, "processes": True, "memory_limit": 0,
-            "dashboard_address": ":0", "silence_logs": 60,
+            "dashboard_address": "127.0.0.1:0", "silence_logs": 60,
         }  # fmt: skip
         with config.set(settings):
             try:

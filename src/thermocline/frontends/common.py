@@ -78,6 +78,15 @@ def first_position(log_density: Callable[[Any, Any], Any], guess: Any, data: Any
     return to_numpy(unravel(jnp.asarray(flat + offsets[np.argmax(np.where(usable, values, -np.inf))])))
 
 
+def off_support(value: Any) -> Any:
+    """A log density with -inf where it is NaN, as the samplers of the models' own languages have it.
+
+    What overflows far out (a rate, a matrix that is no covariance any more) is no density there, and no error.
+    """
+    array_library = np if isinstance(value, np.ndarray) else jnp
+    return array_library.where(array_library.isnan(value), -np.inf, value)
+
+
 @contextmanager
 def in_a_sentence(arguments: dict[str, Any]) -> Iterator[None]:
     """An error that the model raises where it is looked into: where in it, what is wrong, data that are to blame."""

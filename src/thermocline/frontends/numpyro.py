@@ -16,6 +16,7 @@ from thermocline.frontends.common import (
     first_position,
     in_a_sentence,
     not_a_number,
+    off_support,
     unnormalised,
 )
 from thermocline.support.errors import ThermoclineError, brief
@@ -40,24 +41,38 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
         guess = call.unconstrained(call.sites)
         data = data_among(arrays, lambda data: call.log_density(guess, data))
         caveats = _caveats(call)
-        is_proper = not any("improper" in caveat or "masked" in caveat for caveat in caveats)
+        is_improper = any("improper" in caveat or "masked" in caveat for caveat in caveats)
+        has_prior = not is_improper and call.can_draw(call.draw_prior, data)
         return Target(
             call.log_density,
             first_position(call.log_density, guess, data),
             data,
             call.constrain,
-            Base(Partial(call.log_prior, data=data), Partial(call.draw_prior, data=data)) if is_proper else None,
+            Base(Partial(call.log_prior, data=data), Partial(call.draw_prior, data=data)) if has_prior else None,
             caveats,
             _labels(call.sites),
             _observed(call, data),
             call.log_likelihood if call.likelihoods else None,
             name=getattr(model, "__name__", ""),
-            predict=call.predict if call.can_predict(guess, data) else None,
+            predict=call.predict if call.likelihoods and call.can_draw(call.predict, guess, data) else None,
+            factors=call.log_factors if call.observed and has_prior else None,
         )
 
 
 class Call:
     """A model and its arguments by name, as functions of (position, data); data stand for some of the arguments."""
+
+    model: Callable[..., Any]
+    handlers: Any
+    util: Any
+    bound: inspect.BoundArguments
+    leaves: dict[str, Any]
+    sites: Any
+    latents: list[str]
+    observed: list[str]
+    factors: list[str]
+    likelihoods: list[str]
+    without_data: Callable[..., Any]
 
     def __init__(self, numpyro: Any, model: Callable[..., Any], bound: inspect.BoundArguments) -> None:
         self.model, self.handlers, self.util, self.bound = model, numpyro.handlers, numpyro.infer.util, bound
@@ -91,7 +106,7 @@ class Call:
         return self._log_density_of(self.without_data, position, data)
 
     def _log_density_of(self, model: Any, position: Any, data: Any) -> jax.Array:
-        return -jnp.asarray(self.util.potential_energy(model, *self.arguments(data), position))
+        return off_support(-jnp.asarray(self.util.potential_energy(model, *self.arguments(data), position)))
 
     def constrain(self, position: Any, data: Any) -> dict[str, Any]:
         return self.util.constrain_fn(self.model, *self.arguments(data), position, return_deterministic=True)
@@ -100,18 +115,24 @@ class Call:
         sites = self.sites_at(position, data)
         return {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.likelihoods}
 
+    def log_factors(self, position: Any, data: Any) -> dict[str, Any]:
+        """By site and row, all that multiplies the prior: likelihoods and factors, to the power of their scales."""
+        sites = self.sites_at(position, data)
+        logs = {name: sites[name]["fn"].log_prob(sites[name]["value"]) for name in self.observed}
+        return {name: log if (scale := sites[name]["scale"]) is None else scale * log for name, log in logs.items()}
+
     def predict(self, key: jax.Array, position: Any, data: Any) -> dict[str, tuple[Any, Any]]:
         sites, keys = self.sites_at(position, data), jax.random.split(key, len(self.likelihoods))
         drawn = zip(self.likelihoods, keys, strict=True)
         return {name: (sites[name]["value"], sites[name]["fn"].sample(own)) for name, own in drawn}
 
-    def can_predict(self, position: Any, data: Any) -> bool:
-        """Whether every likelihood can be drawn from: a user's own distribution may not say how."""
+    def can_draw(self, draw: Callable[..., Any], *arguments: Any) -> bool:
+        """Whether all that it draws from can be: a user's own distribution may not say how."""
         try:
-            jax.eval_shape(self.predict, jax.random.PRNGKey(0), position, data)
+            jax.eval_shape(draw, jax.random.PRNGKey(0), *arguments)
         except Exception:  # noqa: BLE001 - it says so in many ways, and there is then nothing to be drawn
             return False
-        return bool(self.likelihoods)
+        return True
 
     def sites_at(self, position: Any, data: Any) -> Any:
         """Every site of the model with its parameters at a position."""

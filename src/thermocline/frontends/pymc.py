@@ -21,7 +21,7 @@ from thermocline.frontends.common import (
     unnormalised,
 )
 from thermocline.frontends.host import call_host
-from thermocline.frontends.pymc_graphs import Graphs, give_erfcx, translated, value_of
+from thermocline.frontends.pymc_graphs import Graphs, can_be_drawn, give_erfcx, lost_by_areas, translated, value_of
 from thermocline.support.errors import ThermoclineError
 from thermocline.support.optional import require
 from thermocline.support.precision import computing_in
@@ -56,12 +56,13 @@ def from_pymc(model: Any) -> Target:
             first_position(log_density, guess, data),
             data,
             graphs.function(shown),
-            None if is_improper else _prior(model, graphs, guess, data),
+            None if is_improper or not can_be_drawn(model) else _prior(model, graphs, guess, data),
             caveats,
             _labels(model, shown),
             graphs.observed(data),
             graphs.function(model.logp(model.observed_RVs, sum=False), observed) if observed else None,
             name=model.name,
+            factors=_factors(model, graphs) if observed or model.potentials else None,
         )
 
 
@@ -82,8 +83,14 @@ class _Compiled:
         return _Compiled, (self.outputs,)
 
 
+def _factors(model: Any, graphs: Graphs) -> Any:
+    """Log likelihoods by observed variable and row, and potentials."""
+    parts = [*model.observed_RVs, *model.potentials]
+    return graphs.function(model.logp(parts, sum=False), [part.name for part in parts])
+
+
 def _prior(model: Any, graphs: Graphs, guess: dict[str, np.ndarray], data: Any) -> Base:
-    """The prior as a base; drawn on the host by PyMC itself, which can draw from every distribution it has."""
+    """The prior as a base; drawn on the host by PyMC itself."""
     from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
 
     transforms = model.rvs_to_transforms
@@ -147,7 +154,7 @@ def _caveats(model: Any, guess: dict[str, np.ndarray]) -> tuple[str, ...]:
             kind = type(rv.owner.op).__name__.removesuffix("RV")
             sentences.append(f"The prior of {rv.name} is improper (pm.{kind}): the model has no evidence.")
             continue
-        if type(rv.owner.op).__name__ in ("CARRV", "ICARRV"):
+        if type(rv.owner.op).__name__ == "ICARRV" or lost_by_areas(rv) is None:
             sentences.append(f"PyMC's prior of {rv.name} (areas) is not normalised: log Z lacks its constant.")
         transform, usual = model.rvs_to_transforms[rv], _default_transform(rv.owner.op, rv)
         if transform is not None and type(transform) is not type(usual):

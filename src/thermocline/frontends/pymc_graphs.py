@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.frontends.common import check_data
+from thermocline.frontends.common import check_data, off_support
 from thermocline.support import special
 from thermocline.support.errors import ThermoclineError
 
@@ -18,8 +18,8 @@ class Graphs:
         from pytensor.graph.basic import Constant
         from pytensor.graph.traversal import ancestors
 
-        self.model, self.correction = model, sum(lost_by_lkj(rv) for rv in model.free_RVs)
-        self.is_cut = any("LKJCorr" in type(rv.owner.op).__name__ for rv in model.free_RVs)
+        self.model = model
+        self.correction = sum(lost_by_lkj(rv) + (lost_by_areas(rv) or 0.0) for rv in model.free_RVs)
         self.inputs = list(model.value_vars)
         self.variables: dict[str, Any] = {var.name: var for var in model.data_vars}
         for rv in model.observed_RVs:
@@ -43,13 +43,12 @@ class Graphs:
     def log_density(self, variables: list[Any] | None) -> Any:
         """The log density of some of the variables, or of the model.
 
-        NaN where the numbers of pm.LKJCorr, each in (-1, 1), are no correlation matrix: off the support, that is.
+        Off the support are numbers of pm.LKJCorr, each in (-1, 1), that are no correlation matrix, for one.
         """
         call = self.function([self.model.logp(variables)], ["log density"])
 
         def log_density(position: Any, data: Any) -> jax.Array:
-            value = jnp.asarray(call(position, data)["log density"]) + self.correction
-            return jnp.where(jnp.isnan(value), -jnp.inf, value) if self.is_cut else value
+            return off_support(jnp.asarray(call(position, data)["log density"]) + self.correction)
 
         return log_density
 
@@ -129,6 +128,43 @@ def lost_by_lkj(rv: Any) -> float:
     true = -np.sum(0.5 * k * np.log(np.pi) + special.gammaln(shape + half - 0.5 * k) - special.gammaln(shape + half))
     own = pairs if place == -2 else pairs + size
     return float(true - stated) * (np.size(rv.eval()) // own)
+
+
+def lost_by_areas(rv: Any) -> float | None:
+    """What PyMC's log density of a pm.CAR lacks: half log |D| of its areas' numbers of neighbours, and (2 pi)^(-n/2).
+
+    None where nobody knows: the neighbours are no constant, or there are several fields in one variable.
+    """
+    from pytensor.graph.basic import Constant
+
+    if type(rv.owner.op).__name__ != "CARRV":
+        return 0.0
+    neighbours = rv.owner.inputs[-4]
+    while neighbours.owner is not None and len(neighbours.owner.inputs) == 1:  # made dense, or with more axes
+        neighbours = neighbours.owner.inputs[0]
+    if not isinstance(neighbours, Constant) or rv.ndim != 1:
+        return None
+    numbers = np.ravel(np.asarray(neighbours.data.sum(axis=0)))
+    return float(0.5 * np.sum(np.log(numbers)) - 0.5 * numbers.size * np.log(2 * np.pi))
+
+
+def can_be_drawn(model: Any) -> bool:
+    """Whether PyMC can draw from the prior: not from pm.ICAR, nor from a user's distribution that does not say how."""
+    import pymc
+    from pymc.distributions.custom import CustomDistRV
+
+    def is_doubtful(op: Any) -> bool:
+        is_own = not type(op).__module__.startswith(("pymc.", "pytensor."))
+        return is_own or isinstance(op, CustomDistRV) or type(op).__name__ == "ICARRV"
+
+    doubtful = [rv for rv in model.free_RVs if is_doubtful(rv.owner.op)]
+    if not doubtful:
+        return True
+    try:
+        pymc.draw(doubtful, random_seed=0)
+    except NotImplementedError:
+        return False
+    return True
 
 
 def value_of(variable: Any) -> Any:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from thermocline.frontends.common import first_position
+from thermocline.frontends.common import first_position, off_support
 from thermocline.frontends.host import call_host, differentiable, on_host, rowwise
 from thermocline.frontends.stan_caveats import caveats_of
 from thermocline.frontends.stan_library import Library, library_of, stanc
@@ -112,7 +112,7 @@ def _in_order(of_rows: OfRows, layout: Layout) -> OfRows:
 
     def host(rows: np.ndarray, data: Any) -> tuple[np.ndarray, np.ndarray]:
         values, gradients = of_rows(rows[:, np.argsort(order)], data)
-        return values, gradients[:, order]
+        return off_support(values), gradients[:, order]
 
     return host
 
@@ -152,7 +152,7 @@ def _target(of_vector: Callable[[jax.Array, Any], jax.Array], unconstrained: Lay
         raise ThermoclineError("the model has no parameters: the parameters block is empty, nothing to sample.")
 
     def log_density(position: Any, data: Any = None) -> jax.Array:
-        return of_vector(unconstrained.vector(position), data)
+        return off_support(of_vector(unconstrained.vector(position), data))
 
     zeros = {name: np.zeros(place.shape) for name, place in unconstrained.places.items()}
     return Target(log_density, first_position(log_density, zeros, data), data)

@@ -58,7 +58,7 @@ def fewest_looks(operations: int | None) -> int:
     """Looks that must have found nothing new: the more, the cheaper a density is. Of a host's nothing is known."""
     if operations is None:
         return FEWEST_LOOKS
-    return int(np.clip(LOOKING / (operations + A_LOOK), FEWEST_LOOKS / 4, 4 * FEWEST_LOOKS))
+    return int(np.clip(LOOKING / (operations + A_LOOK), FEWEST_LOOKS / 8, 4 * FEWEST_LOOKS))
 
 
 class Search:
@@ -136,7 +136,8 @@ class Search:
         since = self.num_looks - self.looks_at_last
         least = self.peaks[0].log_mass - NEGLIGIBLE
         heavy = len({group for group, peak in zip(self.group, self.peaks, strict=True) if peak.log_mass > least})
-        is_settled = since >= max(self.fewest_looks, FEWEST_LOOKS // 4 * heavy, self.looks_at_last if heavy > 1 else 0)
+        for_each = min(self.fewest_looks, FEWEST_LOOKS) // 4
+        is_settled = since >= max(self.fewest_looks, for_each * heavy, self.looks_at_last if heavy > 1 else 0)
         return is_settled or self.num_looks >= MOST_TIMES * max(self.fewest_looks, FEWEST_LOOKS) or self.is_full()
 
     def is_full(self) -> bool:

@@ -6,6 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
+LONG = 1000  # times that a loop of unknown length may go round
+
 
 def largest_array(function: Callable[..., Any], position: Any) -> int:
     """Numbers in the largest array that a function makes of one position."""
@@ -16,8 +18,8 @@ def largest_array(function: Callable[..., Any], position: Any) -> int:
 def operations(function: Callable[..., Any], position: Any) -> int:
     """About how many operations a function of one position takes.
 
-    A number made is one, and in a product of matrices as many as it sums. What a loop of unknown length repeats is
-    counted once.
+    A number made is one, and in a product of matrices as many as it sums. A loop of unknown length, as that of a solver
+    that chooses its steps, is taken for a long one.
     """
     made = _equations(jax.make_jaxpr(function)(position).jaxpr)
     return sum(times * sum(sizes) * _summed(equation) for equation, sizes, times in made)
@@ -29,9 +31,14 @@ def _equations(jaxpr: Any, times: int = 1) -> Iterator[tuple[Any, list[int], int
         inner = [getattr(value, "jaxpr", value) for value in equation.params.values()]
         inner = [value for value in inner if hasattr(value, "eqns")]
         for part in inner:
-            yield from _equations(part, times * equation.params.get("length", 1))
+            yield from _equations(part, times * _repeats(equation))
         if not inner:
             yield equation, [int(np.prod(getattr(out.aval, "shape", ()))) for out in equation.outvars], times
+
+
+def _repeats(equation: Any) -> int:
+    """How often what is inside of an equation is done."""
+    return LONG if equation.primitive.name == "while" else int(equation.params.get("length", 1))
 
 
 def _summed(equation: Any) -> int:
