@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -78,7 +78,8 @@ def exact(scores: np.ndarray) -> tuple[float, dict[str, dict[str, float]]]:
         name: {"mean": float(mean), "sd": float(variance**0.5), "mean_error": 1e-9}
         for name, mean, variance in zip(names, means, variances, strict=True)
     }
-    return float(stats.multivariate_normal(np.zeros(900), of_scores).logpdf(scores)), known
+    together: Any = stats.multivariate_normal
+    return float(together.logpdf(scores, np.zeros(900), of_scores)), known
 
 
 def returns() -> np.ndarray:
