@@ -80,7 +80,8 @@ class Pool(NamedTuple):
         log_ratio, weight = self.log_target - self.log_evidence - log_density, self.weight
         order = np.argsort(-log_ratio, kind="stable")
         used = order[np.cumsum(weight[order]) > np.exp(-NEGLIGIBLE)]
-        return float(np.exp(-log_sum_exp(np.log(weight[used]) + log_ratio[used])))
+        with np.errstate(divide="ignore"):  # of no weight
+            return float(np.exp(-log_sum_exp(np.log(weight[used]) + log_ratio[used])))
 
     @property
     def num_effective(self) -> float:
