@@ -30,8 +30,8 @@ def test_what_did_not_end_says_so():
 
 
 def test_a_peer_without_an_error_covers_nothing():
-    assert row("ring 3-D", "paris", [run(error=math.nan)])[4:6] == ["none", ""]
-    assert summary("paris", [run(error=math.nan)])[3] == "no error"
+    assert row("ring 3-D", "blackjax_smc", [run(error=math.nan)])[4:6] == ["none", ""]
+    assert summary("blackjax_smc", [run(error=math.nan)])[3] == "no error"
     assert summary("nutpie_draws", [run(math.nan, math.nan)])[2] == "no log Z"
 
 
@@ -61,7 +61,7 @@ def test_particles_double_until_the_error_is_as_small_or_time_is_up(monkeypatch,
 def test_a_table_is_of_one_commit():
     """Others' versions are pinned; ours is whatever was checked out."""
     one, other = run(peer="ours", commit="abc1234"), run(peer="ours", commit="def5678")
-    assert commit_of([one, one, run(peer="paris", commit="def5678")]) == "abc1234"
+    assert commit_of([one, one, run(peer="blackjax_smc", commit="def5678")]) == "abc1234"
     for runs in ([one, other], []):
         with pytest.raises(SystemExit, match="commits"):
             commit_of(runs)
