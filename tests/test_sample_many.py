@@ -282,4 +282,4 @@ def test_bad_options_get_a_sentence():
     with pytest.raises(tc.ThermoclineError, match="the data are empty"):
         run({name: leaf[:0] for name, leaf in data_of().items()})
     with pytest.raises(tc.ThermoclineError, match="pass positions=False"):
-        run(data_of(), num_draws=10_000_000)
+        run(data_of(), num_draws=1_000_000_000)

@@ -20,7 +20,7 @@ from thermocline.engine.checkpoint import Checkpoint
 from thermocline.engine.explore import explore_batch, go_on
 from thermocline.engine.folder import Guarded
 from thermocline.engine.given import num_targets, paths_from, seeds_of, stacked_target
-from thermocline.engine.memory import USED, free_bytes
+from thermocline.engine.memory import RECORDED, USED, free_bytes
 from thermocline.engine.plan import TARGET_ERROR, Lengths, Sizes, checked_options, lengths_of
 from thermocline.engine.prepare import NUM_BASE_DRAWS
 from thermocline.engine.progress import Reporter, Silent, reporter_for, watched
@@ -101,10 +101,11 @@ def sample_many(
         position, data = to_numpy(cast((target.initial_position, data), precision))
         target = replace(target, initial_position=position)
         check_shapes(replace(target, data=at(data, 0)), "for target 0")
-        num_bytes = number * num_chains * lengths.num_draws * dimension(target) * np.dtype(precision).itemsize
+        of_a_draw = (RECORDED + dimension(target)) * np.dtype(precision).itemsize
+        num_bytes = number * num_chains * lengths.num_draws * of_a_draw
         if positions and checkpoint is None and num_bytes > (room := USED * free_bytes()):
             raise ThermoclineError(
-                f"the draws of the parameters would take {num_bytes / 1e9:.1f} GB, and {room / 1e9:.1f} GB are free "
+                f"the draws would take {num_bytes / 1e9:.1f} GB, and {room / 1e9:.1f} GB are free "
                 "for them; give a folder as checkpoint=, whose files then hold the draws, pass positions=False to keep "
                 "only their weights, or draw less (num_draws)."
             )

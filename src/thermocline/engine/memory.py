@@ -14,6 +14,7 @@ from thermocline.support.large import LARGE
 COPIES = 3  # of all draws at the peak: in chunks, in one piece, and in the pool of both states
 BASE_COPIES = 4  # of the base's draws: they, what the target and the base compute of them, and the pool
 PROGRAMS = 3e8  # bytes that compiling takes
+RECORDED = 11  # numbers kept of a draw besides its position
 USED = 0.8  # share of what is free that a run may count on
 
 
@@ -27,7 +28,7 @@ class Needs(NamedTuple):
     @property
     def a_draw(self) -> float:
         """Bytes of one draw of every chain: parameters, and what is recorded with them."""
-        return float(self.num_chains * (self.dimension + 11) * self.itemsize)
+        return float(self.num_chains * (self.dimension + RECORDED) * self.itemsize)
 
     def peak(self, num_draws: int) -> float:
         """Bytes, for so many draws a chain in memory; their files' maps are no part of it."""
