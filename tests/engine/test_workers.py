@@ -59,7 +59,6 @@ def being_killed(pids, every):
 
 
 @pytest.mark.long
-@pytest.mark.slow  # a broadcast may meet a worker that has just died
 def test_draws_do_not_depend_on_workers(monkeypatch):
     """One, two and four processes, and two of four killed; without any the same to rounding, then in law."""
     alone = both(1)

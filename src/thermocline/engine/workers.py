@@ -240,6 +240,6 @@ def on_workers(workers: Any) -> Iterator[Runner]:
             raise ThermoclineError(
                 f"workers is {brief(workers)}; give a number of processes, a dask.distributed Client, or its address."
             )
-        there = client.run(own_versions())
+        there = client.run(own_versions(), on_error="ignore")  # one may die just then; a task checks its worker anyway
         check_versions(there, versions())
         yield Workers(client)
